@@ -17,6 +17,10 @@ import rooms  # noqa: E402 - the folder is no package
 
 GRAPH = rooms.imports()
 BASE = {"errors", "histogram", "directory", "reading", "log"}
+CRATES = ROOT / "crates"
+RUST_TYPE = re.compile(r"^(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait|type|union) (\w+)", re.MULTILINE)
+# Bindings for Python bear the name of what they bind.
+BINDINGS = {"DepthSearch"}
 # Nobody else can start a measurement: no figure, no metric, no check, no report.
 MAY_MEASURE = {"run", "measure", "fit", "api", "cli", "__init__", "__main__"}
 
@@ -60,3 +64,13 @@ def test_a_class_name_stands_for_one_thing() -> None:
                 rooms_of[node.name].add(path.relative_to(rooms.PACKAGE).parts[0])
     assert len(rooms_of) > 300
     assert not {name: sorted(found) for name, found in rooms_of.items() if len(found) > 1}
+
+
+def test_a_name_of_a_type_stands_for_one_thing_in_all_crates() -> None:
+    crates_of: dict[str, set[str]] = defaultdict(set)
+    for path in sorted(CRATES.glob("*/src/**/*.rs")):
+        text = path.read_text(encoding="utf-8").split("#[cfg(test)]\nmod tests {")[0]
+        for name in RUST_TYPE.findall(text) if not path.name.endswith("tests.rs") else []:
+            crates_of[name].add(path.relative_to(CRATES).parts[0])
+    assert len(crates_of) > 500
+    assert not {name: sorted(found) for name, found in crates_of.items() if len(found) > 1 and name not in BINDINGS}

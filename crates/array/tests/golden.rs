@@ -18,7 +18,7 @@ const BLOCK: usize = 4096;
 const REWRITE_BASE: u64 = 1_000_000;
 
 /// A line of `index.csv`.
-struct Golden {
+struct GoldenCase {
     name: String,
     tree: Tree,
     chunk_blocks: u64,
@@ -45,11 +45,11 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-fn index() -> Vec<Golden> {
+fn index() -> Vec<GoldenCase> {
     text("index.csv").lines().skip(1).map(golden).collect()
 }
 
-fn golden(line: &str) -> Golden {
+fn golden(line: &str) -> GoldenCase {
     let f: Vec<&str> = line.split(',').collect();
     let n: usize = f[3].parse().expect("members");
     let chunk_bytes: u64 = f[4].parse().unwrap_or(BLOCK as u64);
@@ -63,7 +63,7 @@ fn golden(line: &str) -> Golden {
         "raid6" => parity(2),
         other => panic!("unknown level {other}"),
     };
-    Golden {
+    GoldenCase {
         name: f[0].into(),
         tree,
         chunk_blocks: chunk_bytes / BLOCK as u64,
@@ -74,7 +74,7 @@ fn golden(line: &str) -> Golden {
 }
 
 /// `[member][block]`, from the array's file.
-fn expected(g: &Golden) -> Vec<Vec<Expected>> {
+fn expected(g: &GoldenCase) -> Vec<Vec<Expected>> {
     let mut members: Vec<Vec<Expected>> = (0..g.tree.leaves()).map(|_| Vec::new()).collect();
     for line in text(&format!("layout/{}.csv", g.name)).lines().skip(1) {
         let f: Vec<&str> = line.split(',').collect();
@@ -116,7 +116,7 @@ fn write_blocks(bench: &mut Bench, extent: Extent, base: u64) {
 }
 
 /// The array written as the golden files say, one request at a time.
-fn written(g: &Golden, policy: Policy) -> Bench {
+fn written(g: &GoldenCase, policy: Policy) -> Bench {
     let mut bench = Bench::with_sector(&g.tree, g.member_blocks, policy, BLOCK);
     write_blocks(&mut bench, Extent::new(0, g.array_blocks), 0);
     if g.rewrite {
@@ -131,7 +131,7 @@ fn written(g: &Golden, policy: Policy) -> Bench {
     bench
 }
 
-fn check_members(g: &Golden, bench: &Bench, policy: &Policy) {
+fn check_members(g: &GoldenCase, bench: &Bench, policy: &Policy) {
     let mut wanted = vec![0; BLOCK];
     for (m, blocks) in expected(g).iter().enumerate() {
         assert_eq!(blocks.len() as u64, g.member_blocks, "{}", g.name);
@@ -150,7 +150,7 @@ fn check_members(g: &Golden, bench: &Bench, policy: &Policy) {
 }
 
 /// What the map says of one block, in the file's words.
-fn mapped(g: &Golden, map: &LayoutMap, member: usize, block: u64) -> &'static str {
+fn mapped(g: &GoldenCase, map: &LayoutMap, member: usize, block: u64) -> &'static str {
     let data_rows = |row: u64, parities: u64| {
         let data = g.tree.leaves() as u64 - parities;
         row * data * g.chunk_blocks < g.array_blocks
@@ -164,7 +164,7 @@ fn mapped(g: &Golden, map: &LayoutMap, member: usize, block: u64) -> &'static st
     }
 }
 
-fn check_map(g: &Golden, map: &LayoutMap) {
+fn check_map(g: &GoldenCase, map: &LayoutMap) {
     for (m, blocks) in expected(g).iter().enumerate() {
         for (i, what) in blocks.iter().enumerate() {
             let found = mapped(g, map, m, i as u64);

@@ -6,19 +6,15 @@
 //!   one about as many as it has servers: insertion by shifting is cheaper than a heap at these sizes.
 //! - Entries are small; what they finish lies in a slab and is written and read once.
 
-use crate::service::Service;
+use crate::service::Completion;
 use raidlab_types::number::u32_from;
-use raidlab_types::{Instant, OpId, OpKind};
+use raidlab_types::{Instant, OpKind};
 use slab::Slab;
 
 /// An operation in service, or one that is complete and not yet handed out.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OperationInService {
-    pub id: OpId,
-    pub arrived: Instant,
-    pub started: Instant,
-    pub done: Instant,
-    pub service: Service,
+    pub completion: Completion,
     pub sectors: u64,
     /// Device time spent after this read on the write that follows it.
     pub paired_ns: u64,
@@ -61,7 +57,7 @@ impl Calendar {
     /// Enters a completion, at its own time behind everything that happens then or earlier.
     #[inline]
     pub(crate) fn finish(&mut self, running: OperationInService, releases: bool) {
-        let at = running.done;
+        let at = running.completion.done;
         let slot = CalendarSlot(u32_from(self.running.insert(running)));
         self.insert(Due { at, slot, releases });
     }
@@ -114,19 +110,13 @@ impl Calendar {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::Service;
+    use raidlab_types::OpId;
 
     fn running(id: u64, done: u64) -> OperationInService {
-        OperationInService {
-            id: OpId(id),
-            arrived: Instant::ZERO,
-            started: Instant::ZERO,
-            done: Instant::from_ns(done),
-            service: Service::default(),
-            sectors: 1,
-            paired_ns: 0,
-            kind: OpKind::Read,
-            prepaid: false,
-        }
+        let (at, done) = (Instant::ZERO, Instant::from_ns(done));
+        let completion = Service::default().completion(OpId(id), at, at, done);
+        OperationInService { completion, sectors: 1, paired_ns: 0, kind: OpKind::Read, prepaid: false }
     }
 
     #[test]
@@ -140,7 +130,7 @@ mod tests {
         assert!(calendar.pop(Instant::from_ns(2)).is_none());
         let mut order = Vec::new();
         while let Some(due) = calendar.pop(Instant::from_ns(9)) {
-            let id = calendar.take(due.slot).map(|running| running.id.0);
+            let id = calendar.take(due.slot).map(|running| running.completion.id.0);
             order.push((due.at.as_ns(), id, due.releases));
         }
         assert_eq!(order, [(3, Some(2), true), (5, None, true), (7, Some(1), true), (7, Some(3), false)]);

@@ -14,7 +14,7 @@ use crate::fixed::Fixed;
 use crate::hdd::{Drive, Hdd};
 use crate::pair::{PairLedger, PrepaidWrite};
 use crate::random::Random;
-use crate::scheduler::{ArmAddress, Queue, QueuedOperation, SchedulerSpec};
+use crate::scheduler::{ArmAddress, PendingOperation, Queue, SchedulerSpec};
 use crate::service::{Command, Completion, FlashTotals, TimedService, Totals};
 use crate::ssd::Ssd;
 use crate::{DeviceSpec, PairPricing, SpecError};
@@ -35,7 +35,7 @@ enum Model {
 
 impl Model {
     /// What arm and rotation would take for an operation that began at `at`.
-    fn positioning_ns(&self, at: Instant, op: &QueuedOperation) -> u64 {
+    fn positioning_ns(&self, at: Instant, op: &PendingOperation) -> u64 {
         match self {
             Model::Hdd(hdd) => hdd.positioning_ns(at, op.kind, op.lba),
             Model::Drive(drive) => drive.positioning_ns(at.as_ns(), op.kind, op.lba),
@@ -203,14 +203,14 @@ impl Device {
         self.taken += 1;
         if op.kind == OpKind::Write
             && op.pair_with.is_some()
-            && self.take_pair_write(&QueuedOperation::new(&op, sectors_each, now, sequence))
+            && self.take_pair_write(&PendingOperation::new(&op, sectors_each, now, sequence))
         {
             return;
         }
         if self.busy < self.direct {
-            self.start(now, &QueuedOperation::new(&op, sectors_each, now, sequence));
+            self.start(now, &PendingOperation::new(&op, sectors_each, now, sequence));
         } else {
-            self.queue.push(QueuedOperation::new(&op, sectors_each, now, sequence));
+            self.queue.push(PendingOperation::new(&op, sectors_each, now, sequence));
             if self.busy < self.servers {
                 self.start_next(now);
             }
@@ -289,7 +289,7 @@ impl Device {
     }
 
     /// Deals with the write of a pair where the pricing treats it specially; `false` leaves it to be queued.
-    fn take_pair_write(&mut self, write: &QueuedOperation) -> bool {
+    fn take_pair_write(&mut self, write: &PendingOperation) -> bool {
         match self.pricing {
             PairPricing::Queued => false,
             PairPricing::Head if self.busy == self.servers => {
@@ -311,26 +311,18 @@ impl Device {
     }
 
     /// Enters the completion of a write whose read has paid for it.
-    fn finish_prepaid(&mut self, write: &QueuedOperation, paid: &PrepaidWrite) {
-        let running = OperationInService {
-            id: write.id,
-            arrived: write.arrived,
-            started: paid.started,
-            done: paid.ended.max(write.arrived),
-            service: paid.service,
-            sectors: write.sectors,
-            paired_ns: 0,
-            kind: write.kind,
-            prepaid: true,
-        };
-        self.calendar.finish(running, false);
+    fn finish_prepaid(&mut self, write: &PendingOperation, paid: &PrepaidWrite) {
+        let done = paid.ended.max(write.arrived);
+        let completion = paid.service.completion(write.id, write.arrived, paid.started, done);
+        let &PendingOperation { sectors, kind, .. } = write;
+        self.calendar.finish(OperationInService { completion, sectors, paired_ns: 0, kind, prepaid: true }, false);
     }
 
     /// Puts an operation on a free server at `at`.
     #[inline]
-    fn start(&mut self, at: Instant, op: &QueuedOperation) {
+    fn start(&mut self, at: Instant, op: &PendingOperation) {
         self.busy += 1;
-        let &QueuedOperation { kind, lba, sectors, durable, .. } = op;
+        let &PendingOperation { kind, lba, sectors, durable, .. } = op;
         self.arm = ArmAddress { lba, end: lba + sectors };
         let now = at.as_ns();
         let command = Command { kind, lba, sectors, durable, entered: op.entered.as_ns(), now };
@@ -348,17 +340,8 @@ impl Device {
         let prepays = self.pricing == PairPricing::Prepaid && pair_read;
         let pauses = self.pricing == PairPricing::Head && pair_read;
         let paired_ns = if prepays { self.prepay(done, op) } else { 0 };
-        let running = OperationInService {
-            id: op.id,
-            arrived: op.arrived,
-            started,
-            done,
-            service,
-            sectors,
-            paired_ns,
-            kind,
-            prepaid: false,
-        };
+        let completion = service.completion(op.id, op.arrived, started, done);
+        let running = OperationInService { completion, sectors, paired_ns, kind, prepaid: false };
         let release = if pauses { done } else { Instant::from_ns(release) };
         let releases = !prepays && !pauses && release == done;
         self.calendar.finish(running, releases);
@@ -370,7 +353,7 @@ impl Device {
 
     /// Goes on with the write of the pair whose read ends at `at`; returns how long that holds the server.
     #[cold]
-    fn prepay(&mut self, at: Instant, read: &QueuedOperation) -> u64 {
+    fn prepay(&mut self, at: Instant, read: &PendingOperation) -> u64 {
         let service = match &mut self.model {
             Model::Hdd(hdd) => hdd.serve_pair_write(at, read.lba, read.sectors),
             Model::Drive(drive) => drive.serve_pair_write(at.as_ns(), read.lba, read.sectors),
@@ -399,11 +382,10 @@ impl Device {
     #[inline]
     fn account(&mut self, running: &OperationInService) -> Completion {
         self.totals.count(running.kind, running.sectors * u64::from(self.logical_block_bytes));
-        let completion = running.service.completion(running.id, running.arrived, running.started, running.done);
         if !running.prepaid {
-            self.totals.spend(&completion, running.paired_ns);
+            self.totals.spend(&running.completion, running.paired_ns);
         }
-        completion
+        running.completion
     }
 
     fn start_next(&mut self, at: Instant) {

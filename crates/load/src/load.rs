@@ -25,9 +25,9 @@ use crate::control::adjust::{Adjust, HoldReport};
 use crate::error::{depth, SpecError};
 use crate::generator::Generator;
 use crate::lanes::Lanes;
-use crate::recorder::{Done, Recorder};
+use crate::recorder::{CompletedRequest, Recorder};
 use crate::spec::{Limits, LoadSpec, WorkloadSpec};
-use crate::workload::{OperationShape, Workload};
+use crate::workload::{TaskOperation, Workload};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag, Seed, Volume};
 use serde::Serialize;
@@ -136,7 +136,7 @@ pub struct Load {
     steps: usize,
     /// Each slot's task, and the steps of all slots one after another; both empty where a task is one request.
     chains: Vec<Chain>,
-    plans: Vec<OperationShape>,
+    plans: Vec<TaskOperation>,
     /// Slots whose next step may be issued, in the order in which they became ready.
     ready: VecDeque<u32>,
     requests_in_flight: usize,
@@ -222,7 +222,7 @@ impl Load {
         if self.chains.len() <= slot as usize {
             // Slots begin in order, so there is exactly one more.
             self.chains.push(Chain::default());
-            self.plans.resize(first + self.steps, OperationShape::NONE);
+            self.plans.resize(first + self.steps, TaskOperation::NONE);
         }
         self.chains[slot as usize] = Chain { intended, issued: intended, bytes: 0 };
         let lane = self.tasks[slot as usize].lane;
@@ -239,7 +239,7 @@ impl Load {
     }
 
     #[inline]
-    fn issue(&mut self, slot: u32, drawn: OperationShape, now: Instant) -> Request {
+    fn issue(&mut self, slot: u32, drawn: TaskOperation, now: Instant) -> Request {
         self.recorder.issued(now);
         self.requests_in_flight += 1;
         let task = &mut self.tasks[slot as usize];
@@ -247,7 +247,7 @@ impl Load {
         task.kind = drawn.kind;
         task.bytes = drawn.extent.sectors * self.sector_bytes;
         task.in_flight = true;
-        let OperationShape { volume, kind, extent } = drawn;
+        let TaskOperation { volume, kind, extent } = drawn;
         Request { tag: RequestTag::from(slot), volume, kind, extent, force_unit_access: false }
     }
 
@@ -271,7 +271,7 @@ impl Load {
         let Task { intended, issued, bytes, lane, step, kind, .. } = *task;
         self.requests_in_flight -= 1;
         self.recorder.left(now);
-        let done = Done { kind, bytes, intended, issued, ok };
+        let done = CompletedRequest { kind, bytes, intended, issued, ok };
         self.recorder.request_done(now, &done);
         if self.steps == 1 {
             self.end_task(now, u32_from(tag), lane, &done);
@@ -289,7 +289,7 @@ impl Load {
     }
 
     #[inline]
-    fn end_task(&mut self, now: Instant, slot: u32, lane: u32, task: &Done) {
+    fn end_task(&mut self, now: Instant, slot: u32, lane: u32, task: &CompletedRequest) {
         if let Admission::Hold(adjust) = &mut self.pace {
             let response = task.ok.then(|| now.since(task.intended));
             adjust.completed(now, response, self.recorder.is_measuring());
@@ -300,9 +300,9 @@ impl Load {
     }
 
     /// The last step of a task is done, or one failed: what depends on that cannot be asked.
-    fn end_chain(&mut self, now: Instant, slot: u32, lane: u32, last: &Done) {
+    fn end_chain(&mut self, now: Instant, slot: u32, lane: u32, last: &CompletedRequest) {
         let Chain { intended, issued, bytes } = self.chains[slot as usize];
-        let task = Done { bytes: bytes + last.bytes, intended, issued, ..*last };
+        let task = CompletedRequest { bytes: bytes + last.bytes, intended, issued, ..*last };
         self.recorder.task_done(now, &task);
         self.end_task(now, slot, lane, &task);
     }

@@ -25,18 +25,18 @@ const MOST_REQUEST_BYTES: u64 = 1 << 30;
 /// The most steps a task may have.
 const MAX_STEPS: usize = 64;
 
-/// One operation drawn.
+/// One operation of a task, drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OperationShape {
+pub(crate) struct TaskOperation {
     pub(crate) volume: u32,
     pub(crate) kind: RequestKind,
     pub(crate) extent: Extent,
 }
 
-impl OperationShape {
+impl TaskOperation {
     /// What stands in a plan before it is drawn.
-    pub(crate) const NONE: OperationShape =
-        OperationShape { volume: 0, kind: RequestKind::Read, extent: Extent::new(0, 1) };
+    pub(crate) const NONE: TaskOperation =
+        TaskOperation { volume: 0, kind: RequestKind::Read, extent: Extent::new(0, 1) };
 }
 
 /// What a step does.
@@ -128,14 +128,14 @@ impl Workload {
 
     /// The only request of task `index` of `lane`. To be called in order of `index`.
     #[inline]
-    pub(crate) fn draw_one(&mut self, lane: u32, index: u64) -> OperationShape {
+    pub(crate) fn draw_one(&mut self, lane: u32, index: u64) -> TaskOperation {
         let mut rng = self.lanes[lane as usize].child(index).draws();
         let (volume, stream) = self.volume(lane, &mut rng);
         self.steps[0].draw(&mut rng, volume, stream)
     }
 
     /// All requests of task `index` of `lane`. To be called in order of `index`.
-    pub(crate) fn draw_task(&mut self, lane: u32, index: u64, out: &mut [OperationShape]) {
+    pub(crate) fn draw_task(&mut self, lane: u32, index: u64, out: &mut [TaskOperation]) {
         let task = self.lanes[lane as usize].child(index);
         let (volume, stream) = self.volume(lane, &mut task.draws());
         for k in 0..self.steps.len() {
@@ -163,7 +163,7 @@ impl Workload {
 
 impl TaskStep {
     #[inline]
-    fn draw(&mut self, rng: &mut CounterRng, volume: u32, stream: u32) -> OperationShape {
+    fn draw(&mut self, rng: &mut CounterRng, volume: u32, stream: u32) -> TaskOperation {
         let chance = rng.unit();
         let kind = match self.operation {
             StepKind::Always(kind) => kind,
@@ -172,7 +172,7 @@ impl TaskStep {
         };
         let sectors = self.size.draw(rng);
         let lba = self.address[volume as usize].draw(rng, sectors, stream);
-        OperationShape { volume, kind, extent: Extent::new(lba, sectors) }
+        TaskOperation { volume, kind, extent: Extent::new(lba, sectors) }
     }
 }
 

@@ -19,7 +19,7 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
 }
 
 /// A block at an odd place of its memory, between guards.
-struct Guarded {
+struct GuardedBlock {
     memory: Vec<u8>,
     from: usize,
     len: usize,
@@ -27,12 +27,12 @@ struct Guarded {
 
 const GUARD: usize = 64;
 
-impl Guarded {
+impl GuardedBlock {
     /// A block of `len` bytes, `offset` past a 64-byte boundary.
     fn new(len: usize, offset: usize) -> Self {
         let memory = vec![0xa5; len + 3 * GUARD];
         let from = GUARD + memory.as_ptr().align_offset(GUARD) % GUARD + offset % GUARD;
-        Guarded { memory, from, len }
+        GuardedBlock { memory, from, len }
     }
 
     fn of(content: &[u8], offset: usize) -> Self {
@@ -59,32 +59,32 @@ impl Guarded {
 struct Case {
     len: usize,
     offset: usize,
-    blocks: Vec<Guarded>,
+    blocks: Vec<GuardedBlock>,
     coefficients: [Vec<u8>; 2],
 }
 
 impl Case {
     fn new(seed: u64, count: usize, len: usize, offset: usize) -> Self {
-        let blocks = (0..count).map(|i| Guarded::of(&bytes(seed + i as u64, len), offset * (i + 1))).collect();
+        let blocks = (0..count).map(|i| GuardedBlock::of(&bytes(seed + i as u64, len), offset * (i + 1))).collect();
         let coefficients = [bytes(seed ^ 0xc0, count), bytes(seed ^ 0xc1, count)];
         Case { len, offset, blocks, coefficients }
     }
 
     fn inputs(&self) -> Vec<&[u8]> {
-        self.blocks.iter().map(Guarded::read).collect()
+        self.blocks.iter().map(GuardedBlock::read).collect()
     }
 
     /// xor, pq, combine and combine2 of one backend: six outputs.
     fn run(&self, backend: Backend) -> Vec<Vec<u8>> {
         let inputs = self.inputs();
         let [c0, c1] = &self.coefficients;
-        let mut outs: Vec<_> = (0..6).map(|i| Guarded::new(self.len, self.offset + 7 * i)).collect();
+        let mut outs: Vec<_> = (0..6).map(|i| GuardedBlock::new(self.len, self.offset + 7 * i)).collect();
         let [x, p, q, one, two0, two1] = &mut outs[..] else { unreachable!() };
         backend.xor(x.get(), &inputs);
         backend.pq(p.get(), q.get(), &inputs);
         backend.combine(one.get(), &inputs, c0);
         backend.combine2(two0.get(), two1.get(), &inputs, c0, c1);
-        outs.iter().for_each(Guarded::assert_guards);
+        outs.iter().for_each(GuardedBlock::assert_guards);
         outs.iter().map(|out| out.read().to_vec()).collect()
     }
 

@@ -14,6 +14,7 @@
 mod address;
 mod error;
 pub mod gf;
+pub mod lru;
 pub mod number;
 mod operation;
 mod request;

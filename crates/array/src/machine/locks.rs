@@ -12,7 +12,6 @@ use crate::level::{for_level, Personality};
 use crate::plan::{place, MemberViews, NONE};
 use raidlab_types::number::usize_from;
 use raidlab_types::Extent;
-use slab::Slab;
 
 const FIRST_BUCKETS: usize = 1024;
 
@@ -52,12 +51,13 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct LockTable {
     heads: Vec<u32>,
-    entries: Slab<Entry>,
+    entries: Vec<Entry>,
+    free: u32,
 }
 
 impl LockTable {
     pub(super) fn new() -> Self {
-        LockTable { heads: vec![NONE; FIRST_BUCKETS], entries: Slab::new() }
+        LockTable { heads: vec![NONE; FIRST_BUCKETS], entries: Vec::new(), free: NONE }
     }
 
     /// Whether nothing is locked or waited for.
@@ -91,7 +91,7 @@ impl LockTable {
     pub(super) fn release(&mut self, chain: u32, mut freed: impl FnMut(u32)) {
         let mut at = chain;
         while at != NONE {
-            let Entry { range, owner, next_in_bucket, next_of_owner } = self.entries.remove(at as usize);
+            let Entry { range, owner, next_in_bucket, next_of_owner } = self.entries[at as usize];
             let bucket = self.bucket(&range);
             if self.heads[bucket] == at {
                 self.heads[bucket] = next_in_bucket;
@@ -110,6 +110,8 @@ impl LockTable {
                 }
                 later = other.next_in_bucket;
             }
+            self.entries[at as usize].next_in_bucket = self.free;
+            self.free = at;
             at = next_of_owner;
         }
     }
@@ -138,10 +140,17 @@ impl LockTable {
     }
 
     fn insert(&mut self, entry: Entry) -> u32 {
-        if self.entries.len() >= 2 * self.heads.len() {
-            self.grow();
+        if self.free == NONE {
+            if self.entries.len() >= 2 * self.heads.len() {
+                self.grow();
+            }
+            self.entries.push(entry);
+            return place(self.entries.len() - 1);
         }
-        place(self.entries.insert(entry))
+        let at = self.free;
+        self.free = self.entries[at as usize].next_in_bucket;
+        self.entries[at as usize] = entry;
+        at
     }
 }
 

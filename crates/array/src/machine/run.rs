@@ -42,8 +42,8 @@ impl Array {
     }
 
     fn new_window(&mut self, request: u32, extent: Extent) -> u32 {
-        let id = match self.idle_windows.pop() {
-            None => {
+        let id = match self.free_window {
+            NONE => {
                 self.windows.push(Window {
                     phase: WindowPhase::Idle,
                     request,
@@ -61,10 +61,14 @@ impl Array {
                     reads_left: 0,
                     held: Vec::new(),
                     bad: Vec::new(),
+                    next_free: NONE,
                 });
                 place(self.windows.len()) - 1
             }
-            Some(id) => id,
+            id => {
+                self.free_window = self.windows[id as usize].next_free;
+                id
+            }
         };
         let window = &mut self.windows[id as usize];
         (window.request, window.extent, window.locks, window.blockers) = (request, extent, NONE, 0);
@@ -330,8 +334,8 @@ impl Array {
         self.unlock(id);
         let window = &mut self.windows[id as usize];
         let request = window.request;
-        window.phase = WindowPhase::Idle;
-        self.idle_windows.push(id);
+        (window.phase, window.next_free) = (WindowPhase::Idle, self.free_window);
+        self.free_window = id;
         let r = &mut self.requests[request as usize];
         let node = r.node;
         // Writes that were dropped because a member went are carried by its peers only while the level bears the loss, and
@@ -346,7 +350,8 @@ impl Array {
             self.start_windows(request);
         } else if r.windows == 0 {
             let (tag, result) = (r.request.tag, r.error.map_or(Ok(()), Err));
-            self.requests.remove(request as usize);
+            r.next_free = self.free_request;
+            self.free_request = request;
             self.events.push_back(Event::RequestDone { tag, result });
         }
     }

@@ -34,7 +34,7 @@ struct OperationInFlight {
     outcome: Option<Result<(), OpError>>,
 }
 
-struct Live {
+struct RequestInFlight {
     request: Request,
     user: Vec<u8>,
     began: u64,
@@ -55,7 +55,7 @@ pub(crate) struct Machine {
     volumes: Vec<Model>,
     flying: Vec<OperationInFlight>,
     names: BTreeSet<OpId>,
-    live: BTreeMap<u64, Live>,
+    live: BTreeMap<u64, RequestInFlight>,
     scratch: Vec<Vec<u8>>,
     now: u64,
     next_tag: u64,
@@ -166,7 +166,7 @@ impl Machine {
                 }
             }
         }
-        self.live.insert(tag, Live { request, user, began: self.now, allowed });
+        self.live.insert(tag, RequestInFlight { request, user, began: self.now, allowed });
         self.array.handle_request(Instant::from_ns(self.now), request);
     }
 

@@ -20,7 +20,7 @@ use raidlab_types::number::u32_from;
 use raidlab_types::{Instant, OpKind, Seed};
 use std::sync::Arc;
 
-/// Movement and wait at a boundary, in ns.
+/// Movement and wait where a run crosses to the next track, in ns.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Crossing {
     pub seek: u64,

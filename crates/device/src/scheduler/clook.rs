@@ -3,7 +3,7 @@
 //! Invariant: as for `look`, with sweeps in one direction: waits depend less on the address.
 
 use super::sorted::AddressOrder;
-use super::{ArmAddress, QueuedOperation, Schedule};
+use super::{ArmAddress, PendingOperation, Schedule};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Clook {
@@ -11,11 +11,15 @@ pub(crate) struct Clook {
 }
 
 impl Schedule for Clook {
-    fn push(&mut self, waiting: QueuedOperation) {
+    fn push(&mut self, waiting: PendingOperation) {
         self.waiting.push(waiting);
     }
 
-    fn take(&mut self, arm: ArmAddress, _positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation> {
+    fn take(
+        &mut self,
+        arm: ArmAddress,
+        _positioning_ns: impl Fn(&PendingOperation) -> u64,
+    ) -> Option<PendingOperation> {
         let next = self.waiting.from(arm.lba + 1).or((self.waiting.len() > 0).then_some(0))?;
         Some(self.waiting.remove(next))
     }

@@ -1,12 +1,12 @@
 //! First come, first served.
 
-use super::{ArmAddress, QueuedOperation, Schedule};
+use super::{ArmAddress, PendingOperation, Schedule};
 use std::collections::VecDeque;
 
 /// Operations in order of arrival.
 #[derive(Debug, Clone)]
 pub(crate) struct Fifo {
-    waiting: VecDeque<QueuedOperation>,
+    waiting: VecDeque<PendingOperation>,
 }
 
 impl Default for Fifo {
@@ -18,12 +18,16 @@ impl Default for Fifo {
 
 impl Schedule for Fifo {
     #[inline]
-    fn push(&mut self, waiting: QueuedOperation) {
+    fn push(&mut self, waiting: PendingOperation) {
         self.waiting.push_back(waiting);
     }
 
     #[inline]
-    fn take(&mut self, _arm: ArmAddress, _positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation> {
+    fn take(
+        &mut self,
+        _arm: ArmAddress,
+        _positioning_ns: impl Fn(&PendingOperation) -> u64,
+    ) -> Option<PendingOperation> {
         self.waiting.pop_front()
     }
 

@@ -12,7 +12,7 @@
 //!
 //! Reference: O. Sandoval, *blk-mq: introduce Kyber multiqueue I/O scheduler*, Linux 4.12 (batches as of 4.20 and later).
 
-use super::{ArmAddress, QueuedOperation, Schedule};
+use super::{ArmAddress, PendingOperation, Schedule};
 use raidlab_types::OpKind;
 use std::collections::VecDeque;
 
@@ -31,9 +31,9 @@ fn line_of(kind: OpKind) -> usize {
 
 #[derive(Debug, Clone)]
 pub(crate) struct KyberBatches {
-    lines: [VecDeque<QueuedOperation>; 4],
+    lines: [VecDeque<PendingOperation>; 4],
     /// Chosen, and next whatever comes.
-    at_hand: Option<QueuedOperation>,
+    at_hand: Option<PendingOperation>,
     /// The line served now, and how many of it in a row.
     line: usize,
     served: u32,
@@ -49,7 +49,7 @@ impl Default for KyberBatches {
 }
 
 impl KyberBatches {
-    fn choose(&mut self) -> Option<QueuedOperation> {
+    fn choose(&mut self) -> Option<PendingOperation> {
         if self.served < BATCH[self.line] {
             if let Some(next) = self.lines[self.line].pop_front() {
                 self.served += 1;
@@ -65,7 +65,7 @@ impl KyberBatches {
 }
 
 impl Schedule for KyberBatches {
-    fn push(&mut self, waiting: QueuedOperation) {
+    fn push(&mut self, waiting: PendingOperation) {
         self.lines[line_of(waiting.kind)].push_back(waiting);
         self.waiting += 1;
         if self.at_hand.is_none() {
@@ -73,7 +73,11 @@ impl Schedule for KyberBatches {
         }
     }
 
-    fn take(&mut self, _arm: ArmAddress, _positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation> {
+    fn take(
+        &mut self,
+        _arm: ArmAddress,
+        _positioning_ns: impl Fn(&PendingOperation) -> u64,
+    ) -> Option<PendingOperation> {
         let taken = self.at_hand.take()?;
         self.waiting -= 1;
         self.at_hand = self.choose();
@@ -91,7 +95,7 @@ mod tests {
     use crate::scheduler::{waiting_at, NOWHERE};
 
     fn push(kyber: &mut KyberBatches, kind: OpKind, ids: std::ops::Range<u64>) {
-        ids.for_each(|id| kyber.push(QueuedOperation { kind, ..waiting_at(id, id) }));
+        ids.for_each(|id| kyber.push(PendingOperation { kind, ..waiting_at(id, id) }));
     }
 
     fn take(kyber: &mut KyberBatches) -> Option<u64> {

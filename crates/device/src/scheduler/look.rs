@@ -4,7 +4,7 @@
 //! in the next.
 
 use super::sorted::AddressOrder;
-use super::{ArmAddress, QueuedOperation, Schedule};
+use super::{ArmAddress, PendingOperation, Schedule};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Look {
@@ -14,11 +14,15 @@ pub(crate) struct Look {
 }
 
 impl Schedule for Look {
-    fn push(&mut self, waiting: QueuedOperation) {
+    fn push(&mut self, waiting: PendingOperation) {
         self.waiting.push(waiting);
     }
 
-    fn take(&mut self, arm: ArmAddress, _positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation> {
+    fn take(
+        &mut self,
+        arm: ArmAddress,
+        _positioning_ns: impl Fn(&PendingOperation) -> u64,
+    ) -> Option<PendingOperation> {
         // By where the last one began: one behind whose end the arm stands lies behind it on the way up.
         let (above, below) = (self.waiting.from(arm.lba + 1), self.waiting.below(arm.lba));
         self.down = match (above, below) {

@@ -74,7 +74,7 @@ pub(crate) struct ArmAddress {
 
 /// An operation that waits, in sectors of the device.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct QueuedOperation {
+pub(crate) struct PendingOperation {
     pub id: OpId,
     pub kind: OpKind,
     /// Must be on the medium when it completes.
@@ -93,11 +93,11 @@ pub(crate) struct QueuedOperation {
 /// Stands for no pair; no operation has this name, for windows and nodes are numbered from 0.
 const NO_PAIR: u64 = u64::MAX;
 
-impl QueuedOperation {
+impl PendingOperation {
     /// The operation as the device counts it: in its own sectors, arrived at `now` after `sequence` others.
     #[inline]
     pub(crate) fn new(op: &Operation, sectors_each: u64, now: Instant, sequence: u64) -> Self {
-        QueuedOperation {
+        PendingOperation {
             id: op.id,
             kind: op.kind,
             durable: op.force_unit_access,
@@ -120,9 +120,9 @@ impl QueuedOperation {
 /// What a scheduler can do.
 pub(crate) trait Schedule {
     /// Takes in an operation.
-    fn push(&mut self, waiting: QueuedOperation);
+    fn push(&mut self, waiting: PendingOperation);
     /// The one to serve next; `positioning_ns` is what arm and rotation would take for one.
-    fn take(&mut self, arm: ArmAddress, positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation>;
+    fn take(&mut self, arm: ArmAddress, positioning_ns: impl Fn(&PendingOperation) -> u64) -> Option<PendingOperation>;
     /// How many wait.
     fn len(&self) -> usize;
 }
@@ -157,11 +157,11 @@ macro_rules! each {
 /// room for.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
-    head: VecDeque<QueuedOperation>,
+    head: VecDeque<PendingOperation>,
     scheduler: Scheduler,
     /// How many may wait within the device.
     room: usize,
-    outside: VecDeque<QueuedOperation>,
+    outside: VecDeque<PendingOperation>,
     /// How many wait, wherever.
     waiting: usize,
 }
@@ -184,7 +184,7 @@ impl Queue {
     }
 
     #[inline]
-    pub(crate) fn push(&mut self, waiting: QueuedOperation) {
+    pub(crate) fn push(&mut self, waiting: PendingOperation) {
         self.waiting += 1;
         if self.room != usize::MAX && self.is_full() {
             return self.push_outside(waiting);
@@ -193,13 +193,13 @@ impl Queue {
     }
 
     #[cold]
-    fn push_outside(&mut self, waiting: QueuedOperation) {
+    fn push_outside(&mut self, waiting: PendingOperation) {
         self.outside.push_back(waiting);
     }
 
     /// Puts `waiting` before everything but what was put there earlier.
     #[inline]
-    pub(crate) fn push_head(&mut self, waiting: QueuedOperation) {
+    pub(crate) fn push_head(&mut self, waiting: PendingOperation) {
         self.waiting += 1;
         self.head.push_back(waiting);
     }
@@ -210,8 +210,8 @@ impl Queue {
         &mut self,
         now: Instant,
         arm: ArmAddress,
-        positioning_ns: impl Fn(&QueuedOperation) -> u64,
-    ) -> Option<QueuedOperation> {
+        positioning_ns: impl Fn(&PendingOperation) -> u64,
+    ) -> Option<PendingOperation> {
         self.waiting = self.waiting.saturating_sub(1);
         if !self.head.is_empty() {
             return self.take_head();
@@ -225,14 +225,14 @@ impl Queue {
     }
 
     #[cold]
-    fn take_head(&mut self) -> Option<QueuedOperation> {
+    fn take_head(&mut self) -> Option<PendingOperation> {
         self.head.pop_front()
     }
 
     /// A place within the device has become free: what waited outside for longest gets it at `now`, and is served at once
     /// where the device has no other.
     #[inline(never)]
-    fn let_in(&mut self, now: Instant, taken: Option<QueuedOperation>) -> Option<QueuedOperation> {
+    fn let_in(&mut self, now: Instant, taken: Option<PendingOperation>) -> Option<PendingOperation> {
         let mut enter = || {
             let mut waiting = self.outside.pop_front()?;
             waiting.entered = now.max(waiting.arrived);
@@ -256,8 +256,8 @@ impl Queue {
 }
 
 #[cfg(test)]
-pub(crate) fn waiting_at(id: u64, lba: u64) -> QueuedOperation {
-    QueuedOperation {
+pub(crate) fn waiting_at(id: u64, lba: u64) -> PendingOperation {
+    PendingOperation {
         id: OpId(id),
         kind: OpKind::Read,
         durable: false,
@@ -272,7 +272,7 @@ pub(crate) fn waiting_at(id: u64, lba: u64) -> QueuedOperation {
 
 /// For schedulers that do not ask.
 #[cfg(test)]
-const NOWHERE: fn(&QueuedOperation) -> u64 = |_| 0;
+const NOWHERE: fn(&PendingOperation) -> u64 = |_| 0;
 
 /// The addresses in the order in which a scheduler gives them, with the arm behind sector `from`.
 #[cfg(test)]

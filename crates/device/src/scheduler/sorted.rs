@@ -3,7 +3,7 @@
 //! Invariant: taking and giving back allocates nothing once there has been room for as many. Keys are small and lie close
 //! together: inserting one shifts a few cache lines at the depths that disks see.
 
-use super::QueuedOperation;
+use super::PendingOperation;
 use raidlab_types::number::u32_from;
 use slab::Slab;
 
@@ -18,7 +18,7 @@ struct SortKey {
 #[derive(Debug, Clone)]
 pub(super) struct AddressOrder {
     keys: Vec<SortKey>,
-    waiting: Slab<QueuedOperation>,
+    waiting: Slab<PendingOperation>,
 }
 
 impl Default for AddressOrder {
@@ -29,7 +29,7 @@ impl Default for AddressOrder {
 }
 
 impl AddressOrder {
-    pub(super) fn push(&mut self, waiting: QueuedOperation) {
+    pub(super) fn push(&mut self, waiting: PendingOperation) {
         let lba = waiting.lba;
         let at = self.keys.partition_point(|other| other.lba <= lba);
         let slot = u32_from(self.waiting.insert(waiting));
@@ -41,12 +41,12 @@ impl AddressOrder {
     }
 
     /// The one at this place in the order.
-    pub(super) fn get(&self, index: usize) -> &QueuedOperation {
+    pub(super) fn get(&self, index: usize) -> &PendingOperation {
         &self.waiting[self.keys[index].slot as usize]
     }
 
     /// Takes out the one at this place in the order.
-    pub(super) fn remove(&mut self, index: usize) -> QueuedOperation {
+    pub(super) fn remove(&mut self, index: usize) -> PendingOperation {
         self.waiting.remove(self.keys.remove(index).slot as usize)
     }
 

@@ -4,12 +4,12 @@
 //!
 //! Reference: M. Seltzer, P. Chen and J. Ousterhout, *Disk scheduling revisited*, Winter USENIX 1990.
 
-use super::{ArmAddress, QueuedOperation, Schedule};
+use super::{ArmAddress, PendingOperation, Schedule};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Sptf {
     /// In no order: each choice looks at all.
-    waiting: Vec<QueuedOperation>,
+    waiting: Vec<PendingOperation>,
 }
 
 impl Default for Sptf {
@@ -19,12 +19,16 @@ impl Default for Sptf {
 }
 
 impl Schedule for Sptf {
-    fn push(&mut self, waiting: QueuedOperation) {
+    fn push(&mut self, waiting: PendingOperation) {
         self.waiting.push(waiting);
     }
 
-    fn take(&mut self, _arm: ArmAddress, positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation> {
-        let rank = |waiting: &QueuedOperation| (positioning_ns(waiting), waiting.sequence);
+    fn take(
+        &mut self,
+        _arm: ArmAddress,
+        positioning_ns: impl Fn(&PendingOperation) -> u64,
+    ) -> Option<PendingOperation> {
+        let rank = |waiting: &PendingOperation| (positioning_ns(waiting), waiting.sequence);
         let (next, _) = self.waiting.iter().map(rank).enumerate().min_by_key(|&(_, rank)| rank)?;
         Some(self.waiting.swap_remove(next))
     }

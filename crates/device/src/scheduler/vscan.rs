@@ -6,7 +6,7 @@
 //! Reference: R. Geist and S. Daniel, *A continuum of disk scheduling algorithms*, ACM TOCS 5(1), 1987.
 
 use super::sorted::AddressOrder;
-use super::{ArmAddress, QueuedOperation, Schedule};
+use super::{ArmAddress, PendingOperation, Schedule};
 use raidlab_types::number::u64_from;
 
 #[derive(Debug, Clone)]
@@ -25,11 +25,15 @@ impl Vscan {
 }
 
 impl Schedule for Vscan {
-    fn push(&mut self, waiting: QueuedOperation) {
+    fn push(&mut self, waiting: PendingOperation) {
         self.waiting.push(waiting);
     }
 
-    fn take(&mut self, arm: ArmAddress, _positioning_ns: impl Fn(&QueuedOperation) -> u64) -> Option<QueuedOperation> {
+    fn take(
+        &mut self,
+        arm: ArmAddress,
+        _positioning_ns: impl Fn(&PendingOperation) -> u64,
+    ) -> Option<PendingOperation> {
         let (above, below) = (self.waiting.from(arm.end), self.waiting.below(arm.end));
         self.down = match (above, below) {
             (Some(above), Some(below)) => {

@@ -71,7 +71,7 @@ impl Ssd {
     }
 
     fn of(model: Arc<FlashModel>, seed: Seed) -> Self {
-        let medium = Medium::new(model.timings, model.geometry.dies, model.channels, model.cache_units);
+        let medium = Medium::new(model.timings, model.geometry.dies, model.spec.channels, model.cache_units);
         Ssd {
             model,
             seed,
@@ -195,7 +195,7 @@ impl Ssd {
             done = done.max(self.take(sector, stop, from, sent));
             (sector, command_ns) = (stop, 0);
         }
-        if self.model.cache_units.is_none() || (command.durable && !self.model.power_loss_protection) {
+        if self.model.cache_units.is_none() || (command.durable && !self.model.spec.power_loss_protection) {
             done = done.max(self.settle(command));
         }
         done
@@ -239,7 +239,7 @@ impl Ssd {
     fn flush(&mut self) -> u64 {
         let from = self.clock + self.model.write_overhead;
         self.medium.advance(self.clock, from);
-        if self.model.cache_units.is_none() || self.model.power_loss_protection {
+        if self.model.cache_units.is_none() || self.model.spec.power_loss_protection {
             return from;
         }
         let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };

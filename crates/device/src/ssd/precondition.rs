@@ -33,11 +33,11 @@ const OWN: u64 = 16;
 
 /// A drive as it is when the first operation comes.
 pub(crate) fn prepared(model: &FlashModel, seed: Seed) -> Ftl {
-    if model.initial == Initial::Fresh {
-        return Ftl::new(model.geometry, model.victim, model.placement);
+    if model.spec.initial == Initial::Fresh {
+        return Ftl::new(model.geometry, model.spec.victim, model.spec.placement);
     }
-    let mut ftl = Ftl::clone(&kept((model.geometry, model.victim, model.placement, model.initial)));
-    if model.initial == Initial::Steady {
+    let mut ftl = Ftl::clone(&kept((model.geometry, model.spec.victim, model.spec.placement, model.spec.initial)));
+    if model.spec.initial == Initial::Steady {
         let units = u64::from(model.geometry.logical_units());
         overwrite(&mut ftl, &mut seed.named("precondition").draws(), units / OWN);
     }

@@ -119,22 +119,18 @@ fn yes() -> bool {
     true
 }
 
-/// What follows from a spec: the same for every drive of one model.
+/// A spec and what follows from it: the same for every drive of one model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FlashModel {
+    pub spec: SsdSpec,
     pub geometry: FlashGeometry,
-    pub victim: Victim,
-    pub placement: Placement,
-    pub initial: Initial,
     pub timings: FlashTimes,
-    pub channels: u32,
     pub unit_bytes: u64,
     pub unit_sectors: u64,
     pub sector_bytes: u64,
     pub capacity_sectors: u64,
     pub queue_depth: usize,
     pub cache_units: Option<u32>,
-    pub power_loss_protection: bool,
     pub read_overhead: u64,
     pub write_overhead: u64,
     pub link: HostLink,
@@ -192,19 +188,15 @@ impl SsdSpec {
         let unit_bytes = u64::from(self.mapping_bytes);
         let sector_bytes = u64::from(self.sector_bytes);
         Ok(FlashModel {
+            spec: self.clone(),
             geometry,
-            victim: self.victim,
-            placement: self.placement,
-            initial: self.initial,
             timings,
-            channels: self.channels,
             unit_bytes,
             unit_sectors: unit_bytes / sector_bytes,
             sector_bytes,
             capacity_sectors: u64::from(geometry.logical_units()) * unit_bytes / sector_bytes,
             queue_depth: count("queue_depth", self.queue_depth, 1, 4096)? as usize,
             cache_units: self.cache_units(&geometry)?,
-            power_loss_protection: self.power_loss_protection,
             read_overhead: ns("read_overhead_us", self.read_overhead_us, 0.0)?,
             write_overhead: ns("write_overhead_us", self.write_overhead_us, 0.0)?,
             link,
@@ -306,7 +298,7 @@ impl SsdSpec {
 impl FlashModel {
     /// When a read of pages that were written one after another has arrived: each die sends its page when it has it.
     fn idle_read(&self, bytes: u64) -> u64 {
-        let mut medium = Medium::new(self.timings, self.geometry.dies, self.channels, None);
+        let mut medium = Medium::new(self.timings, self.geometry.dies, self.spec.channels, None);
         let mut link = Timeline::default();
         let page = u64::from(self.geometry.units_per_page) * self.unit_bytes;
         let mut command = self.link.command;

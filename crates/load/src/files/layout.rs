@@ -40,9 +40,9 @@ pub(super) fn blocks_of(fs: &FileSystemSpec, size_bytes: u64) -> u64 {
     data + data.saturating_sub(fs.direct_blocks).div_ceil(fs.blocks_per_indirect)
 }
 
-/// A run that is to be put somewhere.
+/// A part of a file that is to be put somewhere.
 #[derive(Debug, Clone, Copy)]
-struct FilePart {
+struct FileFragment {
     file: u32,
     run: u32,
     blocks: u64,
@@ -54,20 +54,20 @@ struct Groups<'a> {
     /// By group: its first block behind the inodes, blocks that are free, and what it holds.
     first: Vec<u64>,
     room: Vec<u64>,
-    held: Vec<Vec<FilePart>>,
+    held: Vec<Vec<FileFragment>>,
 }
 
 impl Groups<'_> {
     /// Puts a part into `group`, or the next one that has room; where none has room for all of it, as much as goes into
     /// the one with most. The blocks put away: 0 where all is full.
-    fn hold(&mut self, group: u64, part: FilePart) -> u64 {
+    fn hold(&mut self, group: u64, part: FileFragment) -> u64 {
         let groups = self.room.len();
         let in_turn = || (0..groups).map(|i| (usize_from(group) + i) % groups);
         let fits = in_turn().find(|&g| self.room[g] >= part.blocks);
         let found = fits.or_else(|| in_turn().max_by_key(|&g| self.room[g])).expect("there is a group");
         let blocks = part.blocks.min(self.room[found]);
         self.room[found] -= blocks;
-        self.held[found].push(FilePart { blocks, ..part });
+        self.held[found].push(FileFragment { blocks, ..part });
         blocks
     }
 
@@ -125,7 +125,7 @@ pub fn place(
             let group = if fs.run_bytes.is_none() { group + run as u64 } else { group };
             while blocks > 0 {
                 let runs = &mut places[number].runs;
-                let held = all.hold(group, FilePart { file, run: u32_from(runs.len()), blocks });
+                let held = all.hold(group, FileFragment { file, run: u32_from(runs.len()), blocks });
                 if held == 0 {
                     return Err(does_not_fit(sizes, volume_bytes));
                 }

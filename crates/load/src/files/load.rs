@@ -15,14 +15,14 @@
 //! - Inode blocks that have changed are written together, at multiples of their time; each of them once.
 
 use super::access::{clusters, AccessName, Cluster};
-use super::cache::{BlockCache, BlockKey};
 use super::layout::{place, FilePlace};
 use super::plan::{self, FileAmount, Sequence};
 use super::record::FilesRecord;
 use super::spec::{FileSystemSpec, FilesSpec};
 use crate::generator::Generator;
-use crate::recorder::{Done, Recorder};
+use crate::recorder::{CompletedRequest, Recorder};
 use crate::{Limits, LoadSpec, SizeSpec, SpecError, Volume};
+use raidlab_types::lru::Lru;
 use raidlab_types::number::{f64_from, u32_from, usize_from};
 use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag, Seed};
 use slab::Slab;
@@ -47,8 +47,11 @@ enum ReaderStage {
     Done,
 }
 
+/// A block: volume and sector.
+type BlockKey = (u32, u64);
+
 #[derive(Debug, Clone)]
-struct FileReader {
+struct ReaderState {
     sequence: Sequence,
     stage: ReaderStage,
     file: u32,
@@ -85,8 +88,10 @@ pub struct FileLoad {
     sizes: Vec<u64>,
     volume: Vec<u32>,
     places: Vec<FilePlace>,
-    readers: Vec<FileReader>,
-    cache: BlockCache,
+    readers: Vec<ReaderState>,
+    /// Inode blocks that the host keeps in memory. Indirect blocks are not among them: each leads to the blocks of one file,
+    /// so that nobody would find it again before it is dropped.
+    cache: Lru<BlockKey>,
     pending: Slab<FileRequest>,
     requests: VecDeque<Request>,
     work: VecDeque<(u32, Duration)>,
@@ -123,7 +128,7 @@ impl FileLoad {
         let volume = plan::deal(&sizes, volumes.len(), seed.named("places"));
         let places = places(&spec.file_system, &sizes, &volume, volumes, sector_bytes, seed)?;
         let lists = plan::lists(&sizes, spec.lists as usize, seed);
-        let reader = |k: u32| FileReader {
+        let reader = |k: u32| ReaderState {
             sequence: Sequence::new(
                 &lists[k as usize % lists.len()],
                 spec.order,
@@ -149,7 +154,7 @@ impl FileLoad {
             volume,
             places,
             readers: (0..readers).map(reader).collect(),
-            cache: BlockCache::new(spec.file_system.inode_cache_bytes / spec.file_system.block_bytes),
+            cache: Lru::new(spec.file_system.inode_cache_bytes / spec.file_system.block_bytes),
             pending: Slab::new(),
             requests: VecDeque::new(),
             work: VecDeque::new(),
@@ -249,7 +254,7 @@ impl FileLoad {
     }
 
     fn end_file(&mut self, reader: u32, now: Instant) {
-        let FileReader { file, start, open_ns, first_byte_ns, .. } = self.readers[reader as usize];
+        let ReaderState { file, start, open_ns, first_byte_ns, .. } = self.readers[reader as usize];
         let bytes = self.sizes[file as usize];
         if self.recorder.is_measuring() {
             let record = &mut self.record;
@@ -263,8 +268,10 @@ impl FileLoad {
             }
         }
         self.recorder.left(now);
-        self.recorder
-            .request_done(now, &Done { kind: RequestKind::Read, bytes, intended: start, issued: start, ok: true });
+        self.recorder.request_done(
+            now,
+            &CompletedRequest { kind: RequestKind::Read, bytes, intended: start, issued: start, ok: true },
+        );
         self.recorder.advance(now, true);
         if let Some(every) = self.update_every {
             let key = self.inode_of(file);
@@ -333,7 +340,7 @@ impl Generator for FileLoad {
             totals.time_ns += now.since(asked).as_ns();
         }
         let Some(reader) = reader else { return };
-        let FileReader { file, .. } = self.readers[reader as usize];
+        let ReaderState { file, .. } = self.readers[reader as usize];
         match name {
             AccessName::Inode => {
                 self.cache.keep(self.inode_of(file));
@@ -357,7 +364,7 @@ impl Generator for FileLoad {
         match r.stage {
             ReaderStage::Opening => {
                 let key = self.inode_of(self.readers[reader as usize].file);
-                if self.cache.find(key) {
+                if self.cache.touch(key) {
                     if self.recorder.is_measuring() {
                         self.record.accesses_mut(AccessName::Inode).found += 1;
                     }

@@ -5,7 +5,7 @@
 //! [`FileLoad`] stands for readers, host and file system: it asks an array for what a file needs, block by named block.
 //!
 //! Code map: `spec` the words of a cell, `plan` sizes, lists and sequences, `layout` where files lie, `access` what a file
-//! needs, `cache` which blocks the host still has, `load` the readers, `record` what came of it besides the times, which a
+//! needs, `load` the readers and what the host keeps in memory, `record` what came of it besides the times, which a
 //! [`crate::Recorder`] keeps.
 //!
 //! Invariants:
@@ -16,7 +16,6 @@
 //! Reference: S. Hauser, L. Berman, G. Thoma, *Is the bang worth the buck? A RAID performance study*, 1996.
 
 pub mod access;
-mod cache;
 pub mod layout;
 mod load;
 pub mod plan;

@@ -56,7 +56,7 @@ impl Tally {
     }
 
     #[inline]
-    fn add(&mut self, done: &Done, now: Instant) {
+    fn add(&mut self, done: &CompletedRequest, now: Instant) {
         if !done.ok {
             self.failed += 1;
             return;
@@ -77,7 +77,7 @@ impl Tally {
 
 /// A completion, as the load tells it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Done {
+pub(crate) struct CompletedRequest {
     pub(crate) kind: RequestKind,
     pub(crate) bytes: u64,
     pub(crate) intended: Instant,
@@ -151,7 +151,7 @@ impl Recorder {
 
     /// A request completed: to be called after `left`, and before `task_done` and `advance`.
     #[inline]
-    pub(crate) fn request_done(&mut self, now: Instant, done: &Done) {
+    pub(crate) fn request_done(&mut self, now: Instant, done: &CompletedRequest) {
         if self.window.is_over() {
             return;
         }
@@ -170,7 +170,7 @@ impl Recorder {
     }
 
     /// A task of several requests completed, or failed.
-    pub(crate) fn task_done(&mut self, now: Instant, done: &Done) {
+    pub(crate) fn task_done(&mut self, now: Instant, done: &CompletedRequest) {
         if self.window.is_measuring() {
             if let Some(tasks) = &mut self.tasks {
                 tasks.add(done, now);

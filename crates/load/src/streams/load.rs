@@ -14,7 +14,7 @@
 use super::record::StreamRecord;
 use super::side::{End, Side, SideStage};
 use super::spec::{check, StreamSpec};
-use crate::recorder::{Done, Recorder};
+use crate::recorder::{CompletedRequest, Recorder};
 use crate::{Generator, Limits, SpecError, Volume};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Request, RequestKind, RequestTag};
@@ -307,7 +307,7 @@ impl Generator for StreamLoad {
         self.observe(now);
         let StreamRequest { who, number, kind, bytes, asked } = self.pending.remove(usize_from(tag));
         self.recorder.left(now);
-        self.recorder.request_done(now, &Done { kind, bytes, intended: asked, issued: asked, ok });
+        self.recorder.request_done(now, &CompletedRequest { kind, bytes, intended: asked, issued: asked, ok });
         self.recorder.advance(now, true);
         let (stream, side) = (who as usize / 2, who as usize % 2);
         if let End::File(file) = &mut self.streams[stream].sides[side].end {

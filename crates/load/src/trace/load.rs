@@ -10,12 +10,12 @@
 //! - A record that cannot be offered ends the run: [`Generator::fault`] says why.
 //! - Nothing is allocated for a request, but by whoever gives the records.
 
-use super::place::{PlaceError, Target, VolumeMap};
+use super::place::{PlaceError, VolumeChoice, VolumeMap};
 use super::{KindFilter, Record, Records, TraceError, TraceSpec};
 use crate::error::{depth, positive};
 use crate::generator::Generator;
 use crate::load::{check_array, in_flight, Backlog, Task, MOST_IN_FLIGHT};
-use crate::recorder::{Done, Recorder};
+use crate::recorder::{CompletedRequest, Recorder};
 use crate::spec::{ArrivalSpec, Limit, Limits, LoadSpec};
 use crate::SpecError;
 use raidlab_types::number::{f64_from, saturating_u64, usize_from};
@@ -209,10 +209,10 @@ impl TraceLoad {
             return Ok(None);
         }
         let target = match self.places.known(record.volume) {
-            Target::Unmet => self.places.meet(record.volume, self.records.names())?,
+            VolumeChoice::Unmet => self.places.meet(record.volume, self.records.names())?,
             known => known,
         };
-        let Target::Volume(volume) = target else { return Ok(None) };
+        let VolumeChoice::Volume(volume) = target else { return Ok(None) };
         let extent = self.places.extent(record, volume, &mut self.replayed)?;
         let first_ns = *self.first_ns.get_or_insert(record.time_ns);
         let since_ns = record.time_ns.saturating_sub(first_ns);
@@ -300,7 +300,7 @@ impl Generator for TraceLoad {
         task.in_flight = false;
         let Task { intended, issued, bytes, kind, .. } = *task;
         self.recorder.left(now);
-        self.recorder.request_done(now, &Done { kind, bytes, intended, issued, ok });
+        self.recorder.request_done(now, &CompletedRequest { kind, bytes, intended, issued, ok });
         self.tasks.remove(usize_from(tag));
         self.recorder.advance(now, true);
         if self.next.is_none() && self.tasks.is_empty() && !self.recorder.is_over() {

@@ -27,12 +27,12 @@ pub(super) struct VolumeMap {
     sector_bytes: u64,
     sector_shift: u32,
     /// By number of the trace's volume.
-    targets: Vec<Target>,
+    targets: Vec<VolumeChoice>,
 }
 
 /// What becomes of a volume of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum VolumeChoice {
     /// No request of it has been looked at.
     Unmet,
     LeftOut,
@@ -53,27 +53,27 @@ impl VolumeMap {
 
     /// What becomes of a volume, as far as it is known.
     #[inline]
-    pub(super) fn known(&self, number: u32) -> Target {
-        self.targets.get(number as usize).copied().unwrap_or(Target::Unmet)
+    pub(super) fn known(&self, number: u32) -> VolumeChoice {
+        self.targets.get(number as usize).copied().unwrap_or(VolumeChoice::Unmet)
     }
 
     /// The first request of a volume.
     #[cold]
-    pub(super) fn meet(&mut self, number: u32, names: &Names) -> Result<Target, PlaceError> {
+    pub(super) fn meet(&mut self, number: u32, names: &Names) -> Result<VolumeChoice, PlaceError> {
         let target = self.target(number, names.name(number))?;
         if self.targets.len() <= number as usize {
-            self.targets.resize(number as usize + 1, Target::Unmet);
+            self.targets.resize(number as usize + 1, VolumeChoice::Unmet);
         }
         self.targets[number as usize] = target;
         Ok(target)
     }
 
-    fn target(&self, number: u32, name: &str) -> Result<Target, PlaceError> {
+    fn target(&self, number: u32, name: &str) -> Result<VolumeChoice, PlaceError> {
         let by_table = !self.spec.volumes.is_empty();
         let wanted = if by_table { self.spec.volumes.get(name).copied() } else { Some(number) };
         let found = wanted.filter(|&volume| (volume as usize) < self.volumes.len());
         if found.is_some() || self.spec.others == OtherVolumes::LeaveOut {
-            return Ok(found.map_or(Target::LeftOut, Target::Volume));
+            return Ok(found.map_or(VolumeChoice::LeftOut, VolumeChoice::Volume));
         }
         let has = self.volumes.len();
         let message = match (wanted, by_table) {
@@ -132,10 +132,10 @@ impl VolumeMap {
 
     /// Volumes of the trace that were met, with those of the array.
     pub(super) fn met(&self, names: &Names) -> Vec<(String, Option<u32>)> {
-        let row = |(number, &target): (usize, &Target)| match target {
-            Target::Unmet => None,
-            Target::LeftOut => Some((names.name(u32_from(number)).to_owned(), None)),
-            Target::Volume(volume) => Some((names.name(u32_from(number)).to_owned(), Some(volume))),
+        let row = |(number, &target): (usize, &VolumeChoice)| match target {
+            VolumeChoice::Unmet => None,
+            VolumeChoice::LeftOut => Some((names.name(u32_from(number)).to_owned(), None)),
+            VolumeChoice::Volume(volume) => Some((names.name(u32_from(number)).to_owned(), Some(volume))),
         };
         self.targets.iter().enumerate().filter_map(row).collect()
     }

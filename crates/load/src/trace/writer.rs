@@ -10,39 +10,34 @@
 use super::fields::number;
 use super::format::{Format, SECTOR_BYTES};
 use super::{Names, Record, TraceError};
-use raidlab_types::RequestKind;
 
 /// A request as formats write it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RequestLine<'a> {
     /// How many were written before it.
     pub(crate) index: u64,
-    pub(crate) time_ns: u64,
+    pub(crate) record: &'a Record,
     /// Time since the first request, and that of the request before.
     pub(crate) since_first_ns: u64,
     pub(crate) previous_since_first_ns: u64,
-    /// Number and name of its volume, and whether it is the first of it.
-    pub(crate) volume: u32,
+    /// Name of its volume, and whether it is the first of it.
     pub(crate) name: &'a str,
     pub(crate) is_new_volume: bool,
-    pub(crate) kind: RequestKind,
-    pub(crate) offset_bytes: u64,
-    pub(crate) bytes: u64,
-    pub(crate) response_ns: Option<u64>,
 }
 
 impl RequestLine<'_> {
     /// First sector and sectors of 512 bytes.
     pub(crate) fn sectors(&self) -> Result<(u64, u64), &'static str> {
-        if !self.offset_bytes.is_multiple_of(SECTOR_BYTES) || !self.bytes.is_multiple_of(SECTOR_BYTES) {
+        let Record { offset_bytes, bytes, .. } = self.record;
+        if !offset_bytes.is_multiple_of(SECTOR_BYTES) || !bytes.is_multiple_of(SECTOR_BYTES) {
             return Err("is not whole sectors of 512 bytes");
         }
-        Ok((self.offset_bytes / SECTOR_BYTES, self.bytes / SECTOR_BYTES))
+        Ok((offset_bytes / SECTOR_BYTES, bytes / SECTOR_BYTES))
     }
 
     /// The volume as a number: its name where that is one, else its place in the order of appearance.
     pub(crate) fn number_of_volume(&self) -> u64 {
-        number(self.name.as_bytes()).unwrap_or(u64::from(self.volume))
+        number(self.name.as_bytes()).unwrap_or(u64::from(self.record.volume))
     }
 
     /// The volume as an absolute path.
@@ -78,20 +73,15 @@ impl Writer {
             self.first_ns = record.time_ns;
         }
         let since_first_ns = record.time_ns.saturating_sub(self.first_ns).max(self.previous_since_first_ns);
-        let written = RequestLine {
+        let line = RequestLine {
             index: self.index,
-            time_ns: record.time_ns,
+            record,
             since_first_ns,
             previous_since_first_ns: self.previous_since_first_ns,
-            volume: record.volume,
             name: names.name(record.volume),
             is_new_volume: record.volume >= self.volumes,
-            kind: record.kind,
-            offset_bytes: record.offset_bytes,
-            bytes: record.bytes,
-            response_ns: record.response_ns,
         };
-        self.format.write(&written, out).map_err(|message| {
+        self.format.write(&line, out).map_err(|message| {
             let text = format!("{} bytes at {}", record.bytes, record.offset_bytes);
             let accepted = format!("another format than {}", self.format.name());
             TraceError::of_line(file, record.line, text.as_bytes(), message, &accepted)
@@ -108,6 +98,7 @@ mod tests {
     use super::super::Parser;
     use super::*;
     use proptest::prelude::*;
+    use raidlab_types::RequestKind;
 
     /// Requests of up to five volumes in order of time, at whole sectors and multiples of a second's resolution.
     fn records(resolution_ns: u64) -> impl Strategy<Value = Vec<(u64, u32, bool, u64, u64)>> {

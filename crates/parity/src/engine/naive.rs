@@ -8,11 +8,9 @@
 use super::Kernels;
 use crate::gf;
 
-/// The kernels of this engine.
+/// The kernels of this engine; they are unsafe for the reasons that [`Kernels`] gives.
 pub(super) static KERNELS: Kernels = Kernels { xor, pq, combine: combine::<1>, combine2: combine::<2> };
 
-/// # Safety
-/// As [`Kernels`] says.
 unsafe fn xor(out: *mut u8, inputs: &[*const u8], len: usize) {
     for at in 0..len {
         let mut sum = 0;
@@ -25,8 +23,6 @@ unsafe fn xor(out: *mut u8, inputs: &[*const u8], len: usize) {
     }
 }
 
-/// # Safety
-/// As [`Kernels`] says.
 unsafe fn pq(outs: [*mut u8; 2], inputs: &[*const u8], len: usize) {
     for at in 0..len {
         let (mut p, mut q) = (0, 0);
@@ -44,8 +40,6 @@ unsafe fn pq(outs: [*mut u8; 2], inputs: &[*const u8], len: usize) {
     }
 }
 
-/// # Safety
-/// As [`Kernels`] says.
 unsafe fn combine<const OUTS: usize>(
     outs: [*mut u8; OUTS],
     inputs: &[*const u8],

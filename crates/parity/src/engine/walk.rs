@@ -79,7 +79,7 @@ pub(super) trait Vector: Copy {
 
 /// How a step reads and writes a vector. Always a constant where a step is called, so that the compiler sees which.
 #[derive(Clone, Copy)]
-enum Access {
+enum VectorAccess {
     /// Whole vectors.
     Whole,
     /// Whole vectors, stored past the caches.
@@ -88,14 +88,14 @@ enum Access {
     First(usize),
 }
 
-impl Access {
+impl VectorAccess {
     #[inline(always)]
     unsafe fn load<V: Vector>(self, from: *const u8) -> V {
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
-                Access::Whole | Access::Stream => V::load(from),
-                Access::First(count) => V::load_partial(from, count),
+                VectorAccess::Whole | VectorAccess::Stream => V::load(from),
+                VectorAccess::First(count) => V::load_partial(from, count),
             }
         }
     }
@@ -105,9 +105,9 @@ impl Access {
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
-                Access::Whole => vector.store(to),
-                Access::Stream => vector.stream(to),
-                Access::First(count) => vector.store_partial(to, count),
+                VectorAccess::Whole => vector.store(to),
+                VectorAccess::Stream => vector.stream(to),
+                VectorAccess::First(count) => vector.store_partial(to, count),
             }
         }
     }
@@ -115,8 +115,12 @@ impl Access {
 
 /// What a kernel computes from its inputs: `U` vectors of each output, at a position.
 trait Kernel<const OUTS: usize> {
-    unsafe fn sums<V: Vector, const U: usize>(&self, inputs: &[*const u8], access: Access, at: usize)
-        -> [[V; U]; OUTS];
+    unsafe fn sums<V: Vector, const U: usize>(
+        &self,
+        inputs: &[*const u8],
+        access: VectorAccess,
+        at: usize,
+    ) -> [[V; U]; OUTS];
 }
 
 /// The blocks of one call.
@@ -139,7 +143,7 @@ impl<const OUTS: usize> CallBlocks<'_, OUTS> {
     /// # Safety
     /// As [`Self::walk`]; the vectors, or as much of them as `access` says, lie within the blocks.
     #[inline(always)]
-    unsafe fn step<V: Vector, const U: usize>(&self, kernel: &impl Kernel<OUTS>, access: Access, at: usize) {
+    unsafe fn step<V: Vector, const U: usize>(&self, kernel: &impl Kernel<OUTS>, access: VectorAccess, at: usize) {
         // SAFETY: passed on to the caller.
         unsafe {
             let sums = kernel.sums::<V, U>(self.inputs, access, at);
@@ -163,21 +167,21 @@ impl<const OUTS: usize> CallBlocks<'_, OUTS> {
         unsafe {
             if self.streams::<V>() {
                 while len - at >= 2 * V::BYTES {
-                    self.step::<V, 2>(kernel, Access::Stream, at);
+                    self.step::<V, 2>(kernel, VectorAccess::Stream, at);
                     at += 2 * V::BYTES;
                 }
                 V::fence();
             }
             while len - at >= U * V::BYTES {
-                self.step::<V, U>(kernel, Access::Whole, at);
+                self.step::<V, U>(kernel, VectorAccess::Whole, at);
                 at += U * V::BYTES;
             }
             while len - at >= V::BYTES {
-                self.step::<V, 1>(kernel, Access::Whole, at);
+                self.step::<V, 1>(kernel, VectorAccess::Whole, at);
                 at += V::BYTES;
             }
             if at < len {
-                self.step::<V, 1>(kernel, Access::First(len - at), at);
+                self.step::<V, 1>(kernel, VectorAccess::First(len - at), at);
             }
         }
     }
@@ -188,7 +192,7 @@ impl<const OUTS: usize> CallBlocks<'_, OUTS> {
 /// # Safety
 /// As `access` demands, for each.
 #[inline(always)]
-unsafe fn load<V: Vector, const U: usize>(access: Access, from: *const u8) -> [V; U] {
+unsafe fn load<V: Vector, const U: usize>(access: VectorAccess, from: *const u8) -> [V; U] {
     // SAFETY: passed on to the caller.
     unsafe {
         let mut vectors = [V::zero(); U];
@@ -203,7 +207,12 @@ struct Xor;
 
 impl Kernel<1> for Xor {
     #[inline(always)]
-    unsafe fn sums<V: Vector, const U: usize>(&self, inputs: &[*const u8], access: Access, at: usize) -> [[V; U]; 1] {
+    unsafe fn sums<V: Vector, const U: usize>(
+        &self,
+        inputs: &[*const u8],
+        access: VectorAccess,
+        at: usize,
+    ) -> [[V; U]; 1] {
         // SAFETY: `walk` keeps every access within the blocks.
         unsafe {
             let Some((first, rest)) = inputs.split_first() else { return [[V::zero(); U]] };
@@ -223,7 +232,12 @@ struct Pq;
 
 impl Kernel<2> for Pq {
     #[inline(always)]
-    unsafe fn sums<V: Vector, const U: usize>(&self, inputs: &[*const u8], access: Access, at: usize) -> [[V; U]; 2] {
+    unsafe fn sums<V: Vector, const U: usize>(
+        &self,
+        inputs: &[*const u8],
+        access: VectorAccess,
+        at: usize,
+    ) -> [[V; U]; 2] {
         // SAFETY: `walk` keeps every access within the blocks.
         unsafe {
             let Some((last, rest)) = inputs.split_last() else { return [[V::zero(); U]; 2] };
@@ -250,7 +264,7 @@ impl<const OUTS: usize> Kernel<OUTS> for Products<'_, OUTS> {
     unsafe fn sums<V: Vector, const U: usize>(
         &self,
         inputs: &[*const u8],
-        access: Access,
+        access: VectorAccess,
         at: usize,
     ) -> [[V; U]; OUTS] {
         // SAFETY: `walk` keeps every access within the blocks; a coefficient list is as long as the list of inputs.
@@ -270,8 +284,8 @@ impl<const OUTS: usize> Kernel<OUTS> for Products<'_, OUTS> {
     }
 }
 
-/// # Safety
-/// As [`Kernels`](super::Kernels) says, and V's instruction set is enabled in the caller.
+// These are safe where [`Kernels`](super::Kernels) says so and V's instruction set is enabled in the caller.
+
 #[inline(always)]
 pub(super) unsafe fn xor<V: Vector>(out: *mut u8, inputs: &[*const u8], len: usize) {
     let blocks = CallBlocks { outs: [out], inputs, len };
@@ -285,16 +299,12 @@ pub(super) unsafe fn xor<V: Vector>(out: *mut u8, inputs: &[*const u8], len: usi
     }
 }
 
-/// # Safety
-/// As [`Kernels`](super::Kernels) says, and V's instruction set is enabled in the caller.
 #[inline(always)]
 pub(super) unsafe fn pq<V: Vector>(outs: [*mut u8; 2], inputs: &[*const u8], len: usize) {
     // SAFETY: passed on to the caller.
     unsafe { CallBlocks { outs, inputs, len }.walk::<V, 2>(&Pq) }
 }
 
-/// # Safety
-/// As [`Kernels`](super::Kernels) says, and V's instruction set is enabled in the caller.
 #[inline(always)]
 pub(super) unsafe fn combine<V: Vector, const OUTS: usize>(
     outs: [*mut u8; OUTS],
@@ -313,39 +323,32 @@ pub(super) unsafe fn combine<V: Vector, const OUTS: usize>(
     }
 }
 
-/// Defines `KERNELS` and its entry functions for a vector type and its instruction set.
+/// Defines `KERNELS` and its entry functions for a vector type and its instruction set; they are unsafe for the reasons
+/// that [`Kernels`](super::Kernels) gives.
 macro_rules! kernels {
     ($vector:ty, $features:literal) => {
         /// The kernels of this engine.
         pub(super) static KERNELS: super::Kernels =
             super::Kernels { xor, pq, combine: combine_one, combine2: combine_two };
 
-        /// # Safety
-        /// As [`Kernels`](super::Kernels) says.
         #[target_feature(enable = $features)]
         unsafe fn xor(out: *mut u8, inputs: &[*const u8], len: usize) {
             // SAFETY: passed on to the caller; the instruction set is enabled on this function.
             unsafe { super::walk::xor::<$vector>(out, inputs, len) }
         }
 
-        /// # Safety
-        /// As [`Kernels`](super::Kernels) says.
         #[target_feature(enable = $features)]
         unsafe fn pq(outs: [*mut u8; 2], inputs: &[*const u8], len: usize) {
             // SAFETY: passed on to the caller; the instruction set is enabled on this function.
             unsafe { super::walk::pq::<$vector>(outs, inputs, len) }
         }
 
-        /// # Safety
-        /// As [`Kernels`](super::Kernels) says.
         #[target_feature(enable = $features)]
         unsafe fn combine_one(outs: [*mut u8; 1], inputs: &[*const u8], coefficients: [&[u8]; 1], len: usize) {
             // SAFETY: passed on to the caller; the instruction set is enabled on this function.
             unsafe { super::walk::combine::<$vector, 1>(outs, inputs, coefficients, len) }
         }
 
-        /// # Safety
-        /// As [`Kernels`](super::Kernels) says.
         #[target_feature(enable = $features)]
         unsafe fn combine_two(outs: [*mut u8; 2], inputs: &[*const u8], coefficients: [&[u8]; 2], len: usize) {
             // SAFETY: passed on to the caller; the instruction set is enabled on this function.

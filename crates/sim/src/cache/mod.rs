@@ -23,7 +23,6 @@
 //! J. Menon, *Performance of RAID5 disk arrays with read and write caching*, Distributed and Parallel Databases 2 (1994).
 
 mod dirty;
-mod lines;
 mod reads;
 mod spec;
 mod writes;

@@ -1,18 +1,21 @@
 //! Reads through a cache: what is there, what is awaited, what is fetched ahead.
 
-use super::lines::Lines;
 use super::spec::CacheSpec;
 use super::writes::Writes;
 use super::CacheOp;
+use raidlab_types::lru::Lru;
 use raidlab_types::{Extent, RequestTag};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Fetches have even numbers, destages odd ones.
 const STEP: u64 = 2;
 
 #[derive(Debug)]
 pub(super) struct Reads {
-    lines: Lines,
+    /// Lines that are there: the one used longest ago is given up when room is needed.
+    lines: Lru<u64>,
+    /// Lines on their way: never given up.
+    fetched: BTreeSet<u64>,
     line_sectors: u64,
     fetch_lines: u64,
     ahead_sectors: u64,
@@ -29,7 +32,8 @@ pub(super) struct Reads {
 impl Reads {
     pub(super) fn new(spec: &CacheSpec, sector_bytes: u64, volume_sectors: u64) -> Reads {
         Reads {
-            lines: Lines::new(spec.read_room_bytes / spec.line_bytes),
+            lines: Lru::new((spec.read_room_bytes / spec.line_bytes).max(1)),
+            fetched: BTreeSet::new(),
             line_sectors: spec.line_bytes / sector_bytes,
             fetch_lines: spec.fetch_bytes / spec.line_bytes,
             ahead_sectors: spec.read_ahead_bytes / sector_bytes,
@@ -46,7 +50,7 @@ impl Reads {
         let mut ready = 0;
         for line in self.lines_of(extent) {
             let part = self.part(line, extent);
-            if self.lines.is_there(line) || writes.holds(part) {
+            if self.lines.contains(line) || writes.holds(part) {
                 self.lines.touch(line);
                 ready += part.sectors;
             } else {
@@ -70,7 +74,7 @@ impl Reads {
     fn fetch(&mut self, extent: Extent, writes: &Writes, out: &mut VecDeque<CacheOp>) {
         let mut run: Option<(u64, u64)> = None;
         for line in self.lines_of(extent) {
-            let wanted = !self.lines.is_known(line) && !writes.holds(self.part(line, extent));
+            let wanted = !self.is_known(line) && !writes.holds(self.part(line, extent));
             run = match run {
                 Some((from, to)) if wanted && to - from < self.fetch_lines => Some((from, to + 1)),
                 Some(whole) => {
@@ -86,7 +90,7 @@ impl Reads {
     }
 
     fn begin(&mut self, (from, to): (u64, u64), out: &mut VecDeque<CacheOp>) {
-        (from..to).for_each(|line| self.lines.begin(line));
+        self.fetched.extend(from..to);
         self.last_id += STEP;
         self.fetches.insert(self.last_id, (from, to));
         let lba = from * self.line_sectors;
@@ -98,7 +102,8 @@ impl Reads {
     pub(super) fn done(&mut self, id: u64, out: &mut VecDeque<CacheOp>) {
         let Some((from, to)) = self.fetches.remove(&id) else { return };
         for line in from..to {
-            self.lines.arrive(line);
+            self.fetched.remove(&line);
+            self.lines.keep(line);
             for (tag, sectors) in self.awaited.remove(&line).into_iter().flatten() {
                 // What one fetch brings to one request goes up together.
                 match out.back_mut() {
@@ -113,10 +118,15 @@ impl Reads {
     pub(super) fn keep(&mut self, extent: Extent) {
         let first = extent.lba.div_ceil(self.line_sectors);
         for line in first..extent.end() / self.line_sectors {
-            if self.lines.is_there(line) || !self.lines.is_known(line) {
-                self.lines.arrive(line);
+            if !self.fetched.contains(&line) {
+                self.lines.keep(line);
             }
         }
+    }
+
+    /// Whether a line is there or on its way.
+    fn is_known(&self, line: u64) -> bool {
+        self.lines.contains(line) || self.fetched.contains(&line)
     }
 
     fn lines_of(&self, extent: Extent) -> std::ops::Range<u64> {
@@ -131,6 +141,6 @@ impl Reads {
 
     #[cfg(test)]
     pub(super) fn lines_there(&self) -> usize {
-        self.lines.len()
+        self.lines.count()
     }
 }

@@ -37,7 +37,7 @@ struct TrackRun {
 
 /// Where a node is laid down.
 #[derive(Debug, Clone, Copy)]
-struct Origin {
+struct NodeOrigin {
     position: u64,
     /// One past the last position that may be used.
     end: u64,
@@ -50,7 +50,7 @@ impl Index<'_> {
     pub(crate) fn build(&self, cylinders: Option<u32>) -> Result<SectorTable, SpecError> {
         self.check()?;
         let mut pieces = Vec::new();
-        let origin = Origin { position: 0, end: u64::MAX, cylinder: 0, angle: 0.0 };
+        let origin = NodeOrigin { position: 0, end: u64::MAX, cylinder: 0, angle: 0.0 };
         self.lay(self.nodes.len() - 1, origin, &mut pieces)?;
         pieces.sort_by_key(|piece| piece.position);
         let mut builder = TableBuilder::new(self.revolution_ns);
@@ -94,7 +94,7 @@ impl Index<'_> {
     }
 
     /// Lays a node down; the pieces come in no particular order.
-    fn lay(&self, node: usize, at: Origin, pieces: &mut Vec<TrackRun>) -> Result<(), SpecError> {
+    fn lay(&self, node: usize, at: NodeOrigin, pieces: &mut Vec<TrackRun>) -> Result<(), SpecError> {
         for entry in &self.nodes[node] {
             let mut done = 0;
             let mut repetition = 0i64;
@@ -102,7 +102,7 @@ impl Index<'_> {
                 let position = at.position + entry.lba + done;
                 let here = entry.sectors.min(entry.run_sectors - done);
                 let step = if entry.run_cylinders < 0 { -repetition } else { repetition };
-                let origin = Origin {
+                let origin = NodeOrigin {
                     position,
                     end: at.end.min(position.saturating_add(here)),
                     cylinder: at.cylinder + entry.cylinder + step * entry.cylinders,
@@ -119,7 +119,7 @@ impl Index<'_> {
         Ok(())
     }
 
-    fn piece(&self, track: u32, head: u32, at: Origin) -> Result<TrackRun, SpecError> {
+    fn piece(&self, track: u32, head: u32, at: NodeOrigin) -> Result<TrackRun, SpecError> {
         let (low, high, per_track) = self.tracks[track as usize];
         let cylinder = u32::try_from(at.cylinder).ok().filter(|&cylinder| cylinder < 1 << 24);
         let cylinder = cylinder.ok_or_else(|| {

@@ -32,11 +32,11 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> ParseResult<'a> {
     }))
 }
 
-pub(super) fn write(record: &RequestLine<'_>, out: &mut String) {
-    let kind = if record.kind == RequestKind::Read { 'R' } else { 'W' };
-    let (device, us) = (record.number_of_volume(), record.time_ns / NS_PER_US);
+pub(super) fn write(line: &RequestLine<'_>, out: &mut String) {
+    let kind = if line.record.kind == RequestKind::Read { 'R' } else { 'W' };
+    let (device, us) = (line.number_of_volume(), line.record.time_ns / NS_PER_US);
     // Writing to a string does not fail.
-    let _ = writeln!(out, "{device},{kind},{},{},{us}", record.offset_bytes, record.bytes);
+    let _ = writeln!(out, "{device},{kind},{},{},{us}", line.record.offset_bytes, line.record.bytes);
 }
 
 #[cfg(test)]

@@ -62,20 +62,20 @@ fn direction(rwbs: &[u8]) -> Option<RequestKind> {
     }
 }
 
-pub(super) fn write(record: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
-    let (first, count) = record.sectors()?;
-    let by_place = record.volume.to_string();
-    let (major, minor) = match record.name.split_once('.') {
+pub(super) fn write(line: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
+    let (first, count) = line.sectors()?;
+    let by_place = line.record.volume.to_string();
+    let (major, minor) = match line.name.split_once('.') {
         Some((major, minor)) if [major, minor].iter().all(|part| number(part.as_bytes()).is_some()) => (major, minor),
         _ => ("0", by_place.as_str()),
     };
-    let (at, kind) = (record.since_first_ns, if record.kind == RequestKind::Read { "R" } else { "W" });
+    let (at, kind) = (line.since_first_ns, if line.record.kind == RequestKind::Read { "R" } else { "W" });
     // Writing to a string does not fail.
     let _ = writeln!(
         out,
         "{major:>3},{minor:<3} {:>2} {:>8} {:>5}.{:09} {:>5} {:>2} {kind:>3} {first} + {count} [trace]",
         0,
-        record.index + 1,
+        line.index + 1,
         at / NS_PER_S,
         at % NS_PER_S,
         0,

@@ -31,10 +31,10 @@ pub(super) fn parse(line: &[u8]) -> ParseResult<'_> {
     }))
 }
 
-pub(super) fn write(record: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
-    let (first_sector, sectors) = record.sectors()?;
-    let (ns, device) = (record.since_first_ns, record.number_of_volume());
-    let is_read = u32::from(record.kind == RequestKind::Read);
+pub(super) fn write(line: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
+    let (first_sector, sectors) = line.sectors()?;
+    let (ns, device) = (line.since_first_ns, line.number_of_volume());
+    let is_read = u32::from(line.record.kind == RequestKind::Read);
     // Writing to a string does not fail.
     let _ = writeln!(out, "{}.{:06} {device} {first_sector} {sectors} {is_read}", ns / NS_PER_MS, ns % NS_PER_MS);
     Ok(())

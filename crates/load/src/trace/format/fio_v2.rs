@@ -63,21 +63,21 @@ pub(super) fn act<'a>(
     }))
 }
 
-pub(super) fn write(record: &RequestLine<'_>, out: &mut String) {
-    let (file, us) = (record.file_name(), record.since_first_ns / NS_PER_US);
-    if record.index == 0 {
+pub(super) fn write(line: &RequestLine<'_>, out: &mut String) {
+    let (file, us) = (line.file_name(), line.since_first_ns / NS_PER_US);
+    if line.index == 0 {
         out.push_str("fio version 2 iolog\n");
     }
-    if record.is_new_volume {
+    if line.is_new_volume {
         // Writing to a string does not fail.
         let _ = writeln!(out, "{file} add\n{file} open");
     }
-    let wait_us = us - record.previous_since_first_ns / NS_PER_US;
+    let wait_us = us - line.previous_since_first_ns / NS_PER_US;
     if wait_us > 0 {
         let _ = writeln!(out, "{file} wait {wait_us} 0");
     }
-    let kind = if record.kind == RequestKind::Read { "read" } else { "write" };
-    let _ = writeln!(out, "{file} {kind} {} {}", record.offset_bytes, record.bytes);
+    let kind = if line.record.kind == RequestKind::Read { "read" } else { "write" };
+    let _ = writeln!(out, "{file} {kind} {} {}", line.record.offset_bytes, line.record.bytes);
 }
 
 #[cfg(test)]

@@ -25,17 +25,17 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &mut State) -> ParseResult<'a> {
     act(file, action, &mut fields, time_ns)
 }
 
-pub(super) fn write(record: &RequestLine<'_>, out: &mut String) {
-    let (file, us) = (record.file_name(), record.since_first_ns / NS_PER_US);
-    if record.index == 0 {
+pub(super) fn write(line: &RequestLine<'_>, out: &mut String) {
+    let (file, us) = (line.file_name(), line.since_first_ns / NS_PER_US);
+    if line.index == 0 {
         out.push_str("fio version 3 iolog\n");
     }
-    if record.is_new_volume {
+    if line.is_new_volume {
         // Writing to a string does not fail.
         let _ = writeln!(out, "{us} {file} add\n{us} {file} open");
     }
-    let kind = if record.kind == RequestKind::Read { "read" } else { "write" };
-    let _ = writeln!(out, "{us} {file} {kind} {} {}", record.offset_bytes, record.bytes);
+    let kind = if line.record.kind == RequestKind::Read { "read" } else { "write" };
+    let _ = writeln!(out, "{us} {file} {kind} {} {}", line.record.offset_bytes, line.record.bytes);
 }
 
 #[cfg(test)]

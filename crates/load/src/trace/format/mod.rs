@@ -144,17 +144,17 @@ impl Format {
     }
 
     /// Appends the line, or lines, of a request.
-    pub(crate) fn write(self, record: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
+    pub(crate) fn write(self, line: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
         match self {
-            Format::Msr => msr::write(record, out),
-            Format::Spc => spc::write(record, out)?,
-            Format::Blkparse => blkparse::write(record, out)?,
-            Format::FioV2 => fio_v2::write(record, out),
-            Format::FioV3 => fio_v3::write(record, out),
-            Format::Disksim => disksim::write(record, out)?,
+            Format::Msr => msr::write(line, out),
+            Format::Spc => spc::write(line, out)?,
+            Format::Blkparse => blkparse::write(line, out)?,
+            Format::FioV2 => fio_v2::write(line, out),
+            Format::FioV3 => fio_v3::write(line, out),
+            Format::Disksim => disksim::write(line, out)?,
             Format::DisksimValidation => return Err(disksim_validation::NOT_WRITTEN),
-            Format::Alibaba => alibaba::write(record, out),
-            Format::Tencent => tencent::write(record, out)?,
+            Format::Alibaba => alibaba::write(line, out),
+            Format::Tencent => tencent::write(line, out)?,
         }
         Ok(())
     }

@@ -41,15 +41,15 @@ fn between<'a>(line: &'a [u8], first: &[u8], last: &[u8]) -> &'a [u8] {
     &line[at(first)..at(last) + last.len()]
 }
 
-pub(super) fn write(record: &RequestLine<'_>, out: &mut String) {
-    let (host, disk) = match record.name.rsplit_once('.') {
+pub(super) fn write(line: &RequestLine<'_>, out: &mut String) {
+    let (host, disk) = match line.name.rsplit_once('.') {
         Some((host, disk)) if number(disk.as_bytes()).is_some() && !host.is_empty() => (host, disk),
-        _ => (record.name, "0"),
+        _ => (line.name, "0"),
     };
-    let kind = if record.kind == RequestKind::Read { "Read" } else { "Write" };
-    let (time, response) = (record.time_ns / TICK_NS, record.response_ns.unwrap_or(0) / TICK_NS);
+    let kind = if line.record.kind == RequestKind::Read { "Read" } else { "Write" };
+    let (time, response) = (line.record.time_ns / TICK_NS, line.record.response_ns.unwrap_or(0) / TICK_NS);
     // Writing to a string does not fail.
-    let _ = writeln!(out, "{time},{host},{disk},{kind},{},{},{response}", record.offset_bytes, record.bytes);
+    let _ = writeln!(out, "{time},{host},{disk},{kind},{},{},{response}", line.record.offset_bytes, line.record.bytes);
 }
 
 #[cfg(test)]

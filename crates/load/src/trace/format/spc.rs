@@ -30,14 +30,14 @@ pub(super) fn parse(line: &[u8]) -> ParseResult<'_> {
     }))
 }
 
-pub(super) fn write(record: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
-    if !record.offset_bytes.is_multiple_of(SECTOR_BYTES) {
+pub(super) fn write(line: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
+    if !line.record.offset_bytes.is_multiple_of(SECTOR_BYTES) {
         return Err("does not begin at a block of 512 bytes");
     }
-    let kind = if record.kind == RequestKind::Read { 'R' } else { 'W' };
-    let (unit, lba, at) = (record.number_of_volume(), record.offset_bytes / SECTOR_BYTES, record.since_first_ns);
+    let kind = if line.record.kind == RequestKind::Read { 'R' } else { 'W' };
+    let (unit, lba, at) = (line.number_of_volume(), line.record.offset_bytes / SECTOR_BYTES, line.since_first_ns);
     // Writing to a string does not fail.
-    let _ = writeln!(out, "{unit},{lba},{},{kind},{}.{:09}", record.bytes, at / NS_PER_S, at % NS_PER_S);
+    let _ = writeln!(out, "{unit},{lba},{},{kind},{}.{:09}", line.record.bytes, at / NS_PER_S, at % NS_PER_S);
     Ok(())
 }
 

@@ -33,10 +33,10 @@ pub(super) fn parse<'a>(line: &'a [u8], state: &State) -> ParseResult<'a> {
     }))
 }
 
-pub(super) fn write(record: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
-    let (first, count) = record.sectors()?;
+pub(super) fn write(line: &RequestLine<'_>, out: &mut String) -> Result<(), &'static str> {
+    let (first, count) = line.sectors()?;
     let (s, volume, kind) =
-        (record.time_ns / NS_PER_S, record.number_of_volume(), u32::from(record.kind != RequestKind::Read));
+        (line.record.time_ns / NS_PER_S, line.number_of_volume(), u32::from(line.record.kind != RequestKind::Read));
     // Writing to a string does not fail.
     let _ = writeln!(out, "{s},{first},{count},{kind},{volume}");
     Ok(())
