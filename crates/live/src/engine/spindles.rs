@@ -197,7 +197,7 @@ impl Spindles {
         }
     }
 
-    /// Watches what the machine's owner takes of it, from here on or until here.
+    /// Begins (`on`) or ends counting the processor time that the hypervisor gives to other machines (steal).
     pub(super) fn watch_steal(&mut self, on: bool) {
         self.steal.watch(on);
     }

@@ -33,11 +33,11 @@ pub use result::{DirectoryFacts, FilesResult, FillRecord, FillResult, ReadRecord
 
 use crate::config::{ByteProgress, OnProgress, RunStage};
 use crate::content::{not_compared, Verify};
+use crate::directory::open_regular;
 use crate::error::{plain, LiveError};
 use crate::io::Clock;
 use crate::memory::MemoryMapping;
 use crate::page_cache;
-use crate::regular::open_regular;
 use crate::target::direct::{self, Access};
 use content::FileCheck;
 use fill::{sectors_of, Filler, PlannedFile};
@@ -139,7 +139,7 @@ fn run_made(config: &FilesConfig, observer: OnProgress<'_>) -> Result<FilesResul
         return Ok(result);
     }
     for set in &mut sets {
-        if !result.goes_on(set.mark(true).map(ControlFlow::Continue)) {
+        if !result.goes_on(set.write_marker(true).map(ControlFlow::Continue)) {
             return Ok(result);
         }
     }
