@@ -46,7 +46,7 @@ use raidlab_load::files::plan::{self, FileAmount, Sequence};
 use raidlab_types::number::u32_from;
 use raidlab_types::Seed;
 use read::FileToRead;
-use readers::{FileReader, ReadLimits};
+use readers::{ListReader, ReadLimits};
 use set::Set;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
@@ -269,7 +269,7 @@ fn read(
     let available = (config.order == Order::Once)
         .then(|| (0..config.readers as usize).map(|reader| list_of(reader).len() as u64).sum());
     let limits = ReadLimits { warmup_files: config.warmup.files, measure: config.measure, available };
-    let reader = |(i, buffer): (usize, MemoryMapping)| FileReader {
+    let reader = |(i, buffer): (usize, MemoryMapping)| ListReader {
         sequence: sequence(i),
         buffer,
         check: FileCheck::new(config.verify, config.seed, u32_from(i), first_sectors),
