@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= runs
-# What the compiled part is made of: it is rebuilt when one of these is newer.
+# What the compiled part is made of: it is rebuilt when one of these is newer than the beginning of the last build.
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -path 'crates/*') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
@@ -21,8 +21,9 @@ $(VENV)/.packages: requirements-dev.lock
 
 $(VENV)/.built: $(VENV)/.packages pyproject.toml $(RUST_SOURCES)
 	@echo "building raidlab (two to four minutes the first time)"
+	@touch $@.began
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet >/dev/null
-	@touch $@
+	@mv $@.began $@
 
 setup: $(VENV)/.built ## Set up the virtual environment and build raidlab into it
 

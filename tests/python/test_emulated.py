@@ -12,7 +12,7 @@ import pytest
 from raidlab import _core
 from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, run_study, write_report
-from raidlab.cli.run import exit_code
+from raidlab.cli.endings import exit_code
 from raidlab.errors import EXIT_INVALID_RESULT, InputError
 from raidlab.report.sections import target_title
 from raidlab.results import Run, load_run

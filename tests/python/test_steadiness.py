@@ -120,6 +120,10 @@ def test_how_long_a_rate_lasted(small_run: Run, tmp_path: Path) -> None:
     assert short.verdict == "UNKNOWN" and "14 s" in short.evidence and "60s" in short.remedy
     lasting = np.full(80, 9999.0)
     assert sustained_of(small_run, tmp_path / "lasting", lasting).verdict == "PASS"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sustained, "_seconds", lambda *_: [])
+        blink = sustained_of(small_run, tmp_path / "blink", lasting)
+    assert blink.verdict == "UNKNOWN" and "no load lasted longer than a second:" in blink.evidence
     fallen = np.where(np.arange(80) < 40, 9999.0, 300.0)
     found = sustained_of(small_run, tmp_path / "fallen", fallen)
     assert found.verdict == "WARN" and "300 from then on" in found.evidence

@@ -12,6 +12,8 @@ from raidlab.errors import InputError, RefusedError
 from raidlab.run.kernel_facts.stack import disks_below
 from raidlab.run.members import check_places, live_members, remove_abandoned
 from raidlab.run.targets import resolve_targets
+from raidlab.study import load_study
+from raidlab.study.find import study_names
 
 
 def _block_devices() -> list[Path]:
@@ -46,6 +48,15 @@ def test_an_empty_word_is_not_the_current_directory(words: list[str], destroy: l
 def test_a_word_too_long_for_a_path_is_refused() -> None:
     with pytest.raises(InputError, match="File name too long"):
         resolve_targets(["x" * 5000])
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_a_bundled_study_runs_where_it_says_in_an_empty_directory(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ``make demo`` does on a fresh clone: a directory that the study names must be there."""
+    monkeypatch.chdir(tmp_path)
+    assert resolve_targets(load_study(name).study.default_targets)
 
 
 def test_an_existing_file_is_left_alone(tmp_path: Path) -> None:

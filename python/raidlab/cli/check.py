@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raidlab.cli.endings import code_of
 from raidlab.cli.measure.requests import TARGET_HELP, complete_target
 from raidlab.cli.options import Json, argument, option
 from raidlab.cli.terminal import console, printing
-from raidlab.errors import EXIT_INVALID_RESULT, EXIT_OK
 
 if TYPE_CHECKING:
     from raidlab.analysis.checks import Finding
@@ -39,7 +39,7 @@ def check(
     Devices and files are only read; what is written, to see whether content matters, goes into a directory, or onto a
     device that --destroy names. INVALID means: figures of this target, as it is, would say nothing of it.
     """
-    from raidlab.analysis.checks import INVALID, check_targets
+    from raidlab.analysis.checks import check_targets
     from raidlab.measure.trials import examine
     from raidlab.measure.words import parse_with
     from raidlab.run.progress import progress_on
@@ -54,8 +54,7 @@ def check(
             print(json.dumps(document, indent=2, default=str))
         else:
             _print(findings, members)
-    bad = any(finding.verdict == INVALID for finding in findings)
-    raise typer.Exit(EXIT_INVALID_RESULT if bad else EXIT_OK)
+    raise typer.Exit(code_of(findings))
 
 
 def _print(findings: list[Finding], members: list[Member]) -> None:

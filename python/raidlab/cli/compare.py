@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raidlab.cli.endings import code_of
 from raidlab.cli.options import Json, Out, argument, flag, option
-from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import RUNS, folder_of
 from raidlab.cli.terminal import printing, say, writing
 from raidlab.errors import InputError

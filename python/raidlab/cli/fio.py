@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raidlab.cli.endings import code_of_status, say_cut_short
 from raidlab.cli.options import Json, Study, argument, flag, number, option
 from raidlab.cli.terminal import printing, say, writing
-from raidlab.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, InputError
+from raidlab.errors import InputError
 
 if TYPE_CHECKING:
     from raidlab.formats.fio.cells import Import
@@ -136,7 +137,6 @@ def import_(
 def _run(imported: Import, *, as_json: bool) -> int:
     """Run the jobs, print what was measured, and return the exit code."""
     from raidlab.cli import fio_output
-    from raidlab.cli.run import EXIT_OF_SIGNAL
     from raidlab.run.from_fio import JobFileRun, by_job
     from raidlab.run.interrupt import catching_signals
     from raidlab.run.progress import progress_on
@@ -150,12 +150,5 @@ def _run(imported: Import, *, as_json: bool) -> int:
             else:
                 fio_output.print_results(jobs)
                 fio_output.print_notes([*imported.notes, *job_run.warnings])
-    if job_run.status == "complete":
-        return EXIT_OK
-    ended = "was interrupted" if job_run.status == "interrupted" else job_run.status
-    say(f"the run {ended}; what was measured until then is shown above")
-    if job_run.failure:
-        say(f"error: {job_run.failure}")
-    if job_run.status == "failed":
-        return EXIT_FAILED
-    return EXIT_OF_SIGNAL.get(str(job_run.stop.signal_name), EXIT_INTERRUPTED)
+    say_cut_short("run", job_run.status, job_run.failure)
+    return code_of_status(job_run.status, job_run.stop.signal_name)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from raidlab.cli.endings import code_of
 from raidlab.cli.options import Out, Prices, RunName, option
-from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import RUNS, folder_of
 
 

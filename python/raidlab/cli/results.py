@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from raidlab.cli import compare
+from raidlab.cli.endings import code_of
 from raidlab.cli.options import Json, Out, RunName, argument, option
-from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import RUNS, folder_of, runs_in
 from raidlab.cli.terminal import printing, writing
 from raidlab.errors import InputError

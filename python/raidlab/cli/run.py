@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from raidlab.cli.endings import exit_code
 from raidlab.cli.options import argument, complete_study, flag, number, option
-from raidlab.errors import (
-    EXIT_FAILED,
-    EXIT_HUNG_UP,
-    EXIT_INTERRUPTED,
-    EXIT_INVALID_RESULT,
-    EXIT_OK,
-    EXIT_TERMINATED,
-)
 
 if TYPE_CHECKING:
     from raidlab.analysis.checks import Finding
@@ -28,7 +20,6 @@ if TYPE_CHECKING:
     from raidlab.run.stream_cells import CopySink
     from raidlab.study import LoadedStudy
 
-EXIT_OF_SIGNAL = {"SIGHUP": EXIT_HUNG_UP, "SIGTERM": EXIT_TERMINATED}
 EXAMPLES = """\b
 Examples:
   raidlab run quickstart --quick
@@ -226,18 +217,3 @@ def command(study: str, on: list[str], seed: int | None, quick: bool, destroy: l
     words += ["--seed", str(seed)] if seed is not None else []
     words += ["--quick"] if quick else []
     return words + [word for device in destroy for word in ("--destroy", device)]
-
-
-def exit_code(run: Run, findings: list[Finding]) -> int:
-    """What a run ends the program with."""
-    status = run.facts["status"]
-    if status == "interrupted":
-        return EXIT_OF_SIGNAL.get(str(run.facts.get("interrupted_by")), EXIT_INTERRUPTED)
-    if status == "failed":
-        return EXIT_FAILED
-    return code_of(findings)
-
-
-def code_of(findings: Iterable[Finding]) -> int:
-    """What findings alone end the program with."""
-    return EXIT_INVALID_RESULT if any(finding.verdict == "INVALID" for finding in findings) else EXIT_OK

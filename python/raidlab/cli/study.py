@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from raidlab.cli.endings import code_of
 from raidlab.cli.options import Json, Prices, Study, argument, flag, number, option
-from raidlab.cli.run import code_of
 from raidlab.cli.run_folders import folder_of
 from raidlab.cli.terminal import printing, say
 from raidlab.errors import EXIT_BAD_INPUT, InputError

@@ -44,7 +44,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         found.append(unknown(f"the kernel keeps no counters of {', '.join(uncounted)}", _TELLS))
     found += _by_order(analysis, points)
     if found:
-        yield merged(NAME, "live", sorted(found, key=lambda answer: -SEVERITY[answer.verdict]))
+        yield merged(NAME, "live", sorted(found, key=lambda answer: -SEVERITY[answer.verdict]), members)
 
 
 def _between_layers(member: Member) -> MemberVerdict | None:

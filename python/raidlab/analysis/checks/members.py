@@ -8,15 +8,17 @@ Invariant: a judge sees only the facts it is given; it reads and measures nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from raidlab.analysis.checks.finding import PASS, SEVERITY, UNKNOWN, Finding
+from raidlab.analysis.checks.finding import INVALID, PASS, SEVERITY, UNKNOWN, WARN, Finding
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Content, Member, Moved, Traffic, Unknown, Volume
 
 # More sentences than these of one check help nobody.
 _MOST_SENTENCES = 3
+# After the one in the sentence.
+_MOST_NAMES = 2
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,10 @@ Judge = Callable[[Member], MemberVerdict | None]
 
 def over_members(name: str, analysis: Analysis, judge: Judge) -> Iterator[Finding]:
     """One finding for all live members of a run."""
-    found = [answer for member in analysis.run.live_members() if (answer := judge(member)) is not None]
+    members = analysis.run.live_members()
+    found = [answer for member in members if (answer := judge(member)) is not None]
     if found:
-        yield merged(name, "live", found)
+        yield merged(name, "live", found, members)
 
 
 def of_target(name: str, member: Member, judge: Judge) -> Iterator[Finding]:
@@ -45,14 +48,29 @@ def of_target(name: str, member: Member, judge: Judge) -> Iterator[Finding]:
         yield Finding(name, name_of(member), answer.verdict, answer.evidence, answer.remedy)
 
 
-def merged(name: str, target: str, found: list[MemberVerdict]) -> Finding:
-    """The worst of several answers, with the sentences of all that are as bad, each once."""
+def merged(name: str, target: str, found: list[MemberVerdict], members: Sequence[Member]) -> Finding:
+    """The worst of several answers, with the sentences of all that are as bad; what is said of several alike, once."""
     worst = max(found, key=lambda answer: SEVERITY[answer.verdict])
-    sentences = list(dict.fromkeys(answer.evidence for answer in found if answer.verdict == worst.verdict))
-    evidence = " ".join(sentences[:_MOST_SENTENCES])
-    if len(sentences) > _MOST_SENTENCES:
-        evidence += f" The same of {len(sentences) - _MOST_SENTENCES} more."
+    names = sorted(map(name_of, members), key=len, reverse=True)
+    # By the sentence without its member's name: the first such sentence, and the members that it is said of.
+    alike: dict[str, tuple[str, list[str]]] = {}
+    for sentence in (answer.evidence for answer in found if answer.verdict == worst.verdict):
+        own = next((one for one in names if one in sentence), "")
+        _, same = alike.setdefault(sentence.replace(own, "") if own else sentence, (sentence, []))
+        if own not in same:
+            same.append(own)
+    told = [sentence + _same_of(same[1:], named=worst.verdict in (WARN, INVALID)) for sentence, same in alike.values()]
+    evidence = " ".join(told[:_MOST_SENTENCES])
+    if len(told) > _MOST_SENTENCES:
+        evidence += f" And so of {len(told) - _MOST_SENTENCES} more, with other figures."
     return Finding(name, target, worst.verdict, evidence, worst.remedy)
+
+
+def _same_of(names: list[str], *, named: bool) -> str:
+    """Whom else a sentence is said of; by name only where somebody has to go there."""
+    first = names[:_MOST_NAMES] if named else []
+    rest = [f"{len(names) - len(first)} more"] if len(names) > len(first) else []
+    return f" The same of {', '.join(first + rest)}." if names else ""
 
 
 def name_of(member: Member) -> str:

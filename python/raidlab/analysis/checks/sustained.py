@@ -79,7 +79,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         return
     longest = max((sum(part.size for part in load) for load, _ in loads), default=0)
     most = max((float(sum(part.sum() for part in load)) for load, _ in loads), default=0.0)
-    told = f"one load lasted {longest} s ({most:,.0f} requests)"
+    told = f"one load lasted {longest} s ({most:,.0f} requests)" if longest else "no load lasted longer than a second"
     if longest < _LEAST_S:
         evidence = f"Could not be determined, because {told}: credits, caches and heat that last longer are not seen."
         remedy = knob(

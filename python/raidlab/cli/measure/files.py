@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from raidlab.cli.endings import code_of_status, say_cut_short
 from raidlab.cli.options import argument, flag, number, option
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from raidlab.measure.files import FilesOutcome, FilesPlan
     from raidlab.measure.turns import Row
     from raidlab.results.answer import CheckAnswer
@@ -95,23 +94,8 @@ def _print(plan: FilesPlan, outcome: FilesOutcome, signal_name: str | None, *, a
     else:
         with printing():
             print(_json(plan, outcome, rows, found) if as_json else _table(outcome, rows, found))
-    return ending(outcome.turns.status, outcome.turns.failure, [check["verdict"] for check in found], signal_name)
-
-
-def ending(status: str, failure: str | None, verdicts: Sequence[str], signal_name: str | None) -> int:
-    """Say how a measurement ended, and with which exit code."""
-    from raidlab.cli.run import EXIT_OF_SIGNAL
-    from raidlab.cli.terminal import say
-    from raidlab.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_INVALID_RESULT, EXIT_OK
-
-    if status == "interrupted":
-        say("the measurement was interrupted; what was measured until then is shown above")
-        return EXIT_OF_SIGNAL.get(str(signal_name), EXIT_INTERRUPTED)
-    if failure is not None:
-        say("the measurement failed; what was measured until then is shown above")
-        say(f"error: {failure}")
-        return EXIT_FAILED
-    return EXIT_INVALID_RESULT if "INVALID" in verdicts else EXIT_OK
+    say_cut_short("measurement", outcome.turns.status, outcome.turns.failure)
+    return code_of_status(outcome.turns.status, signal_name, [check["verdict"] for check in found])
 
 
 def _table(outcome: FilesOutcome, rows: list[Row], found: list[CheckAnswer]) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raidlab.cli.endings import exit_code, say_cut_short
 from raidlab.cli.options import argument, flag, number, option
 
 if TYPE_CHECKING:
@@ -231,10 +232,8 @@ def _print(run: Run, *, as_json: bool, kept: bool) -> int:
     from raidlab.analysis.checks import run_checks
     from raidlab.analysis.metrics import Analysis
     from raidlab.cli.measure.result import measurement_json, print_measurement
-    from raidlab.cli.run import exit_code
     from raidlab.cli.terminal import printing, say
 
-    status = run.facts["status"]
     if run.cells.is_empty():
         say("interrupted; nothing had been measured yet")
         return exit_code(run, [])
@@ -247,9 +246,5 @@ def _print(run: Run, *, as_json: bool, kept: bool) -> int:
             print_measurement(analysis, findings)
     if kept:
         say(f"kept: {run.folder} (a page of it: raidlab report {run.folder})")
-    if status != "complete":
-        ended = "was interrupted" if status == "interrupted" else "failed"
-        say(f"the measurement {ended}; what was measured until then is shown above")
-    if run.facts["failure"]:
-        say(f"error: {run.facts['failure']}")
+    say_cut_short("measurement", run.facts["status"], run.facts["failure"])
     return exit_code(run, findings)

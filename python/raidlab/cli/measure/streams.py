@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raidlab.cli.endings import code_of_status, say_cut_short
 from raidlab.cli.options import argument, flag, number, option
 
 if TYPE_CHECKING:
@@ -86,7 +87,6 @@ def streams(
 
 
 def _print(plan: StreamsPlan, turns: Turns[str, StreamsResult], signal_name: str | None, *, as_json: bool) -> int:
-    from raidlab.cli.measure.files import ending
     from raidlab.cli.terminal import printing, say
     from raidlab.measure.streams import stream_rows, streams_page_cache
 
@@ -96,7 +96,8 @@ def _print(plan: StreamsPlan, turns: Turns[str, StreamsResult], signal_name: str
     else:
         with printing():
             print(_json(plan, turns, rows, page_cache) if as_json else _table(rows, page_cache))
-    return ending(turns.status, turns.failure, [page_cache["verdict"]] if page_cache else [], signal_name)
+    say_cut_short("measurement", turns.status, turns.failure)
+    return code_of_status(turns.status, signal_name, [page_cache["verdict"]] if page_cache else [])
 
 
 def _table(rows: list[Row], page_cache: CheckAnswer | None) -> str:

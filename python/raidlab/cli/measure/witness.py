@@ -12,7 +12,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from raidlab.errors import EXIT_OK
+from raidlab.cli.endings import code_of_status
 
 if TYPE_CHECKING:
     from raidlab.measure import MeasureRequest
@@ -30,9 +30,7 @@ _TITLES = {
 
 def witness_and_print(asked: MeasureRequest, *, as_json: bool) -> int:
     """Measure with fio beside raidlab, print, and return the exit code."""
-    from raidlab.cli.run import EXIT_OF_SIGNAL
     from raidlab.cli.terminal import printing, say
-    from raidlab.errors import EXIT_INTERRUPTED
     from raidlab.measure.witness import measure_with_witness
     from raidlab.run.interrupt import StopFlag, catching_signals
     from raidlab.run.progress import progress_on
@@ -46,10 +44,9 @@ def witness_and_print(asked: MeasureRequest, *, as_json: bool) -> int:
             else:
                 for point in points:
                     print(witness_text(point))
-    if not stop():
-        return EXIT_OK
-    say("interrupted; the pairs that were whole are shown above")
-    return EXIT_OF_SIGNAL.get(str(stop.signal_name), EXIT_INTERRUPTED)
+    if stop():
+        say("interrupted; the pairs that were whole are shown above")
+    return code_of_status("interrupted" if stop() else "complete", stop.signal_name)
 
 
 def repeats_of(tool: str | None, repeats: int | None) -> int | None:
