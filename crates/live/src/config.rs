@@ -50,6 +50,30 @@ pub struct LiveConfig {
     pub verify: Verify,
 }
 
+impl LiveConfig {
+    /// An array of these members, of which one page is read at a time, without end.
+    pub fn new(tree: Tree, targets: Vec<TargetSpec>) -> LiveConfig {
+        LiveConfig {
+            tree,
+            policy: Policy::default(),
+            targets,
+            missing: Vec::new(),
+            load: LoadSpec::Closed { depth: 1 },
+            workload: WorkloadSpec::default(),
+            files: None,
+            limits: Limits::default(),
+            seed: 1,
+            sector_bytes: None,
+            content: ContentMode::Random,
+            destroy: Vec::new(),
+            faults: Vec::new(),
+            trace_requests: 0,
+            emulation: Emulation::default(),
+            verify: Verify::default(),
+        }
+    }
+}
+
 /// How emulated members are driven.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Emulation {

@@ -17,7 +17,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
 /// Names of the folders that raidlab makes for members begin with this (`python/raidlab/run/members.py`).
@@ -63,8 +63,15 @@ impl Directory {
         // Without waiting for whoever may be at the other end of a FIFO.
         let file = self.open_at(name, access | link | OFlags::NONBLOCK)?;
         let status = file.metadata()?;
-        if !status.is_file() {
-            return Err(io::Error::other("is not a regular file"));
+        let other = match status.file_type() {
+            kind if kind.is_file() => None,
+            kind if kind.is_dir() => Some("a directory"),
+            kind if kind.is_fifo() => Some("a named pipe"),
+            kind if kind.is_block_device() || kind.is_char_device() => Some("a device"),
+            _ => Some("something else"),
+        };
+        if let Some(other) = other {
+            return Err(io::Error::other(format!("it is {other}, not a regular file")));
         }
         if access != OFlags::RDONLY && status.nlink() > 1 {
             return Err(io::Error::other("has a second name (a hard link) elsewhere, so it is not written"));
@@ -127,6 +134,16 @@ impl Directory {
     }
 }
 
+/// Opens a regular file to read, through links, as whoever named it has set them.
+///
+/// # Errors
+///
+/// When it cannot be opened, or is a directory, a pipe, a device or a socket.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let (around, name) = Directory::around(path)?;
+    around.open_file(&name, OFlags::RDONLY, true)
+}
+
 fn open_at(at: impl AsFd, name: &OsStr, flags: OFlags) -> io::Result<File> {
     let opened = retry_on_intr(|| openat(&at, name, flags | OFlags::CLOEXEC | OFlags::NOCTTY, FILE_MODE));
     Ok(opened?.into())
@@ -176,6 +193,13 @@ mod tests {
         assert!(directory.remove(OsStr::new("link"), None).is_err(), "a link is no file");
         mkfifoat(CWD, base.join("fifo"), FILE_MODE).expect("a FIFO");
         assert!(directory.open_file(OsStr::new("fifo"), OFlags::RDONLY, false).is_err(), "nobody is waited for");
+        assert!(open_regular(&base.join("link")).is_ok());
+        for (path, kind) in
+            [(base.join("fifo"), "a named pipe"), (base.clone(), "a directory"), ("/dev/zero".into(), "a device")]
+        {
+            let error = open_regular(&path).expect_err("not a regular file").to_string();
+            assert!(error.contains(kind), "{error}");
+        }
         std::fs::rename(base.join("f"), base.join("gone")).expect("ours");
         std::fs::write(base.join("f"), "another").expect("a file");
         assert!(directory.remove(&name, Some(&file)).is_err(), "another has its name");

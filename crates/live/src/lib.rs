@@ -18,36 +18,17 @@
 //!
 //! ```
 //! use raidlab_array::Tree;
-//! use raidlab_live::{run, Content, LiveConfig, TargetSpec};
-//! use raidlab_load::{AddressSpec, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
+//! use raidlab_live::{run, LiveConfig, TargetSpec};
+//! use raidlab_load::{Limit, Limits, LoadSpec, SizeSpec, WorkloadSpec};
 //! use std::ops::ControlFlow;
 //!
-//! let workload = WorkloadSpec {
-//!     read_fraction: 0.7,
-//!     size: SizeSpec::Fixed { bytes: 8192 },
-//!     address: AddressSpec::Uniform {},
-//!     align: None,
-//!     volumes: VolumeSpec::Uniform,
-//!     span: None,
-//!     task: None,
-//! };
+//! let (tree, targets) = (Tree::parse("raid5:5:64KiB").unwrap(), vec![TargetSpec::Memory { size_bytes: 1 << 20 }]);
 //! let config = LiveConfig {
-//!     tree: Tree::parse("raid5:5:64KiB").unwrap(),
-//!     policy: Default::default(),
-//!     targets: vec![TargetSpec::Memory { size_bytes: 1 << 20 }],
 //!     missing: vec![2],
 //!     load: LoadSpec::Closed { depth: 8 },
-//!     workload,
-//!     files: None,
+//!     workload: WorkloadSpec { read_fraction: 0.7, size: SizeSpec::Fixed { bytes: 8192 }, ..WorkloadSpec::default() },
 //!     limits: Limits { warmup: Limit::default(), measure: Limit { requests: Some(1000), duration_s: None } },
-//!     seed: 1,
-//!     sector_bytes: None,
-//!     content: Content::Random,
-//!     destroy: Vec::new(),
-//!     faults: Vec::new(),
-//!     trace_requests: 0,
-//!     emulation: Default::default(),
-//!     verify: Default::default(),
+//!     ..LiveConfig::new(tree, targets)
 //! };
 //! let result = run(&config, None, &mut |progress| {
 //!     eprintln!("{:3.0} %", 100.0 * progress.fraction);
@@ -71,7 +52,6 @@ mod io;
 mod lateness;
 mod memory;
 mod page_cache;
-mod regular;
 mod result;
 mod run;
 mod safety;
@@ -82,10 +62,10 @@ mod workers;
 
 pub use config::{ContentMode, Emulation, Fault, FaultKind, LiveConfig, RunProgress, RunStage};
 pub use content::{ContentReport, Mismatch, Verify, VerifyReport, Wrong, WrongKind};
+pub use directory::open_regular;
 pub use engine::{Account, Accounts};
 pub use error::LiveError;
 pub use lateness::Lateness;
-pub use regular::open_regular;
 pub use result::{
     ArrayInput, Check, EngineFacts, FailedMember, LiveResult, Mechanics, MemberCounts, TracedOperation, Verdict,
 };

@@ -101,6 +101,21 @@ fn all_reads() -> f64 {
     1.0
 }
 
+impl Default for WorkloadSpec {
+    /// Reads of single pages from anywhere.
+    fn default() -> WorkloadSpec {
+        WorkloadSpec {
+            read_fraction: 1.0,
+            size: SizeSpec::Fixed { bytes: 4096 },
+            address: AddressSpec::Uniform {},
+            align: Some(Align::SECTOR),
+            span: None,
+            volumes: VolumeSpec::Uniform,
+            task: None,
+        }
+    }
+}
+
 /// What starts are multiples of: `workload.align`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "a number of bytes, or \"sector\"")]

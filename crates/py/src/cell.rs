@@ -10,7 +10,7 @@ use raidlab_live::{ContentMode, Emulation, Fault, LiveConfig, RunStage, TargetSp
 use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
 use raidlab_load::trace::{Replay, TraceSpec};
-use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
+use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, Observer, PathSpec, Progress, SimConfig};
 use raidlab_types::number::{f64_from, usize_from};
 use raidlab_types::{Instant, OpKind, Operation, Request};
@@ -88,19 +88,6 @@ fn engine_named(request: &str) -> Option<String> {
     serde_json::from_str::<EngineKey>(request).ok()?.engine
 }
 
-/// What stands in an engine's configuration where a trace is replayed; the engine does not look at it.
-fn no_workload() -> WorkloadSpec {
-    WorkloadSpec {
-        read_fraction: 1.0,
-        size: SizeSpec::Fixed { bytes: 0 },
-        address: AddressSpec::Uniform {},
-        align: Some(Align::SECTOR),
-        volumes: VolumeSpec::Uniform,
-        span: None,
-        task: None,
-    }
-}
-
 impl CellSpec {
     /// The trace, opened, if there is one.
     fn replay(&mut self) -> PyResult<Option<Replay>> {
@@ -152,7 +139,8 @@ impl CellSpec {
             targets,
             missing: self.missing,
             load: self.load,
-            workload: self.workload.unwrap_or_else(no_workload),
+            // Where a trace is replayed, nobody looks at it.
+            workload: self.workload.unwrap_or_default(),
             files: self.files,
             limits,
             seed: self.seed,
@@ -182,7 +170,8 @@ impl CellSpec {
             host: self.host,
             path: self.path,
             load: self.load,
-            workload: self.workload.unwrap_or_else(no_workload),
+            // Where a trace is replayed, nobody looks at it.
+            workload: self.workload.unwrap_or_default(),
             files: self.files,
             streams: self.streams,
             limits,

@@ -21,7 +21,7 @@ const BLOCK_BYTES: usize = 1 << 17;
 /// What a file begins with that gzip has made.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 /// Batches between two looks at signals.
-const PATIENCE: u32 = 64;
+const BATCHES_BETWEEN_SIGNALS: u32 = 64;
 
 /// A trace that is read block by block.
 pub(crate) struct TraceFile {
@@ -151,7 +151,7 @@ fn named(format: Option<&str>) -> PyResult<Option<Format>> {
     })
 }
 
-/// Reads a trace to its end, away from the interpreter but for a look at signals now and then.
+/// Reads a trace to its end without the interpreter's lock, which is taken now and then to see whether a signal came.
 fn read_all(
     py: Python<'_>,
     trace: &mut TraceFile,
@@ -159,8 +159,8 @@ fn read_all(
 ) -> PyResult<()> {
     let mut batch = Vec::new();
     loop {
-        let mut round = || -> Result<bool, TraceError> {
-            for _ in 0..PATIENCE {
+        let mut read_some = || -> Result<bool, TraceError> {
+            for _ in 0..BATCHES_BETWEEN_SIGNALS {
                 batch.clear();
                 let more = trace.fill(&mut batch)?;
                 take(&batch, trace.names())?;
@@ -170,7 +170,7 @@ fn read_all(
             }
             Ok(true)
         };
-        let more = py.detach(&mut round).map_err(trace_error)?;
+        let more = py.detach(&mut read_some).map_err(trace_error)?;
         if !more {
             return Ok(());
         }

@@ -144,12 +144,12 @@ class Schedule:
                     if cell.name not in self._cells:
                         self._submit(cell)
                 return
-            self._report(search, depth, [self._answers[cell.name] for cell in cells])
+            self._report_point(search, depth, [self._answers[cell.name] for cell in cells])
         yield from self._found(search)
 
     @staticmethod
-    def _report(search: _Search, depth: int, answers: list[CellAnswer]) -> None:
-        """One point of a search: the percentile of all repeats together, never a mean of percentiles."""
+    def _report_point(search: _Search, depth: int, answers: list[CellAnswer]) -> None:
+        """Tell a search of one depth: the percentile is that of all repeats together, never a mean of percentiles."""
         response = Histogram.merged(Histogram.of(answer["all"]["response"]) for answer in answers)
         rate = sum(bytes_per_s(answer) for answer in answers) / len(answers)
         search.engine.report(depth, response.value_ns, response.count, rate)

@@ -16,7 +16,7 @@
 //!   a later one.
 
 use super::report::{ContentReport, Wrong, WrongKind};
-use super::stamp::{Sealed, Stamp, Stamper};
+use super::stamp::{SealedSector, Stamp, Stamper};
 use raidlab_types::number::usize_from;
 use raidlab_types::{Duration, Extent, Instant, Lba};
 use serde::{Deserialize, Serialize};
@@ -60,8 +60,8 @@ const MOST_NOTED_IN_FULL: usize = 1 << 20;
 /// Writes that are remembered, to know which of them overlapped in time.
 const LEAST_RECENT: usize = 256;
 const MOST_RECENT: usize = 1 << 16;
-/// Sequences of one worker: those above belong to its number.
-const OF_ONE_WORKER: u64 = (1 << 48) - 1;
+/// The bits of a write's sequence that count one worker's writes; those above them are the worker's number.
+const WORKER_SEQUENCE_BITS: u64 = (1 << 48) - 1;
 const IN_FLIGHT: u64 = u64::MAX;
 
 /// What is known of a target's sectors beside those written in this run.
@@ -225,25 +225,25 @@ impl ContentCheck {
     }
 
     /// None where it is not known what must be there; else what is wrong, if anything.
-    fn judge(&self, found: Sealed, volume: u32, lba: Lba, known: Knowledge) -> Option<Option<Wrong>> {
+    fn judge(&self, found: SealedSector, volume: u32, lba: Lba, known: Knowledge) -> Option<Option<Wrong>> {
         let wrong = |kind, holds| Some(Some(Wrong { kind, volume, lba, holds }));
         let ours = |stamp: &Stamp| stamp.seed == self.stamper.seed();
         match found {
-            Sealed::Sound(stamp) | Sealed::Torn(stamp)
+            SealedSector::Sound(stamp) | SealedSector::Torn(stamp)
                 if ours(&stamp) && (stamp.volume, stamp.lba) != (volume, lba) =>
             {
                 wrong(WrongKind::Elsewhere, Some((stamp.volume, stamp.lba)))
             }
-            Sealed::Torn(stamp) if ours(&stamp) => wrong(WrongKind::Torn, None),
-            Sealed::Sound(stamp) if ours(&stamp) => Some(None),
+            SealedSector::Torn(stamp) if ours(&stamp) => wrong(WrongKind::Torn, None),
+            SealedSector::Sound(stamp) if ours(&stamp) => Some(None),
             _ if known == Knowledge::Nothing => None,
-            Sealed::Sound(stamp) if known == Knowledge::Placed && stamp.lba != lba => {
+            SealedSector::Sound(stamp) if known == Knowledge::Placed && stamp.lba != lba => {
                 wrong(WrongKind::Elsewhere, Some((volume, stamp.lba)))
             }
-            Sealed::Sound(_) => Some(None),
-            Sealed::Torn(_) => wrong(WrongKind::Torn, None),
-            Sealed::Zeros => wrong(WrongKind::Zeros, None),
-            Sealed::Foreign => wrong(WrongKind::Foreign, None),
+            SealedSector::Sound(_) => Some(None),
+            SealedSector::Torn(_) => wrong(WrongKind::Torn, None),
+            SealedSector::Zeros => wrong(WrongKind::Zeros, None),
+            SealedSector::Foreign => wrong(WrongKind::Foreign, None),
         }
     }
 
@@ -262,7 +262,7 @@ impl ContentCheck {
     pub(crate) fn write_begins(&mut self, now: Instant, volume: u32, extent: Extent, sequence: u64) -> bool {
         let noted = self.is_due(now) && self.is_alone(volume, extent);
         self.tick += 1;
-        let number = sequence & OF_ONE_WORKER;
+        let number = sequence & WORKER_SEQUENCE_BITS;
         let room = self.recent.len() as u64;
         let place = &mut self.recent[(number & (room - 1)) as usize];
         match place.ended {
@@ -284,7 +284,7 @@ impl ContentCheck {
     #[inline]
     pub(crate) fn write_ends(&mut self, volume: u32, extent: Extent, sequence: u64, noted: bool, ok: bool) {
         self.tick += 1;
-        let number = sequence & OF_ONE_WORKER;
+        let number = sequence & WORKER_SEQUENCE_BITS;
         let room = self.recent.len() as u64;
         let place = &mut self.recent[(number & (room - 1)) as usize];
         if place.number == number {
@@ -323,7 +323,7 @@ impl ContentCheck {
         std::mem::take(&mut self.noted)
     }
 
-    /// What was read back of a write that was noted; nothing if it could not be read.
+    /// Compares what was read back of a write that was noted; `bytes` is none where it could not be read.
     pub(crate) fn read_back(&mut self, written: &NotedWrite, bytes: Option<&[u8]>) {
         let sector_bytes = self.stamper.sector_bytes();
         let NotedWrite { volume, extent, sequence } = *written;
@@ -334,8 +334,9 @@ impl ContentCheck {
             let is_ours = |stamp: &Stamp| stamp.seed == self.stamper.seed();
             let (kind, holds) = match found {
                 None => (WrongKind::Unreadable, None),
-                Some(Sealed::Sound(stamp)) if is_ours(&stamp) && (stamp.volume, stamp.lba) == (volume, lba) => {
-                    if stamp.sequence & !OF_ONE_WORKER != sequence & !OF_ONE_WORKER {
+                Some(SealedSector::Sound(stamp)) if is_ours(&stamp) && (stamp.volume, stamp.lba) == (volume, lba) => {
+                    // Of two workers' writes nobody knows which was the later one.
+                    if stamp.sequence & !WORKER_SEQUENCE_BITS != sequence & !WORKER_SEQUENCE_BITS {
                         self.report.undecided += 1;
                         continue;
                     }
@@ -345,13 +346,13 @@ impl ContentCheck {
                     }
                     (WrongKind::Older, None)
                 }
-                Some(Sealed::Sound(stamp)) if is_ours(&stamp) => {
+                Some(SealedSector::Sound(stamp)) if is_ours(&stamp) => {
                     (WrongKind::Elsewhere, Some((stamp.volume, stamp.lba)))
                 }
-                Some(Sealed::Sound(stamp)) if stamp.lba == lba => (WrongKind::Older, None),
-                Some(Sealed::Sound(_) | Sealed::Foreign) => (WrongKind::Foreign, None),
-                Some(Sealed::Torn(_)) => (WrongKind::Torn, None),
-                Some(Sealed::Zeros) => (WrongKind::Zeros, None),
+                Some(SealedSector::Sound(stamp)) if stamp.lba == lba => (WrongKind::Older, None),
+                Some(SealedSector::Sound(_) | SealedSector::Foreign) => (WrongKind::Foreign, None),
+                Some(SealedSector::Torn(_)) => (WrongKind::Torn, None),
+                Some(SealedSector::Zeros) => (WrongKind::Zeros, None),
             };
             self.report.writes_checked += 1;
             self.report.note(Wrong { kind, volume, lba, holds });
@@ -499,7 +500,7 @@ mod tests {
         bytes
     }
 
-    fn found(lie: Lie, every: u64, filled: bool, verify: Verify, seed: u64) -> ContentReport {
+    fn report_of(lie: Lie, every: u64, filled: bool, verify: Verify, seed: u64) -> ContentReport {
         let mut rig = Rig::new(verify, filled, lie, every, seed);
         for _ in 0..400 {
             rig.round(4, true);
@@ -512,7 +513,7 @@ mod tests {
     fn an_honest_device_is_never_called_wrong() {
         for seed in 1..40 {
             for (filled, verify) in [(true, Verify::Full), (false, Verify::Full), (true, Verify::Sample)] {
-                let report = found(Lie::None, 1, filled, verify, seed);
+                let report = report_of(Lie::None, 1, filled, verify, seed);
                 assert_eq!(report.wrong_count(), 0, "seed {seed}: {report:?}");
                 assert!(report.reads_checked > 100 && report.writes_checked > 100, "seed {seed}: {report:?}");
             }
@@ -532,17 +533,17 @@ mod tests {
         ];
         for (lie, every, kind) in lies {
             for verify in [Verify::Full, Verify::Sample] {
-                let report = found(lie, every, true, verify, 3);
+                let report = report_of(lie, every, true, verify, 3);
                 assert!(report.wrong[kind as usize] > 0, "{lie:?} {verify:?}: {report:?}");
             }
         }
-        let wrapped = found(Lie::Wraps, 1, true, Verify::Full, 3);
+        let wrapped = report_of(Lie::Wraps, 1, true, Verify::Full, 3);
         assert_eq!(wrapped.distance_sectors, SECTORS / 8);
     }
 
     #[test]
     fn a_device_that_takes_no_write_is_found_without_a_fill() {
-        let report = found(Lie::Dropped, 1, false, Verify::Sample, 5);
+        let report = report_of(Lie::Dropped, 1, false, Verify::Sample, 5);
         assert!(report.writes_checked > 100 && report.wrong_count() == report.writes_checked, "{report:?}");
         assert_eq!(report.reads_checked, 0, "what it holds is nobody's: {report:?}");
     }

@@ -38,7 +38,7 @@ pub(crate) enum SectorContent {
 
 /// A sector of sealed random bytes, read back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sealed {
+pub(crate) enum SealedSector {
     /// Stamp and body are sound.
     Sound(Stamp),
     /// The stamp is sound, the body is not what was written with it.
@@ -140,13 +140,13 @@ impl Stamper {
     }
 
     /// What one sector holds that was sealed and stamped, by whatever run.
-    pub(crate) fn read_sealed(&self, sector: &[u8]) -> Sealed {
+    pub(crate) fn read_sealed(&self, sector: &[u8]) -> SealedSector {
         assert_eq!(sector.len(), self.sector_bytes);
         match stamp_at(sector) {
-            Some((stamp, _)) if word(sector, STAMP_BYTES / 8) == sum(&sector[BODY..]) => Sealed::Sound(stamp),
-            Some((stamp, _)) => Sealed::Torn(stamp),
-            None if sector.chunks_exact(8).all(|word| word == [0; 8]) => Sealed::Zeros,
-            None => Sealed::Foreign,
+            Some((stamp, _)) if word(sector, STAMP_BYTES / 8) == sum(&sector[BODY..]) => SealedSector::Sound(stamp),
+            Some((stamp, _)) => SealedSector::Torn(stamp),
+            None if sector.chunks_exact(8).all(|word| word == [0; 8]) => SealedSector::Zeros,
+            None => SealedSector::Foreign,
         }
     }
 
@@ -213,16 +213,16 @@ mod tests {
         for sequence in [1, 2] {
             stamper.stamp(&mut bytes, 3, 10, sequence);
             let stamp = Stamp { seed: 7, volume: 3, lba: 11, sequence };
-            assert_eq!(Stamper::new(8, 512).read_sealed(&bytes[512..]), Sealed::Sound(stamp));
+            assert_eq!(Stamper::new(8, 512).read_sealed(&bytes[512..]), SealedSector::Sound(stamp));
             for at in 512..1024 {
                 bytes[at] ^= 0x40;
-                let expected = if at < 512 + STAMP_BYTES { Sealed::Foreign } else { Sealed::Torn(stamp) };
+                let expected = if at < 512 + STAMP_BYTES { SealedSector::Foreign } else { SealedSector::Torn(stamp) };
                 assert_eq!(stamper.read_sealed(&bytes[512..]), expected, "byte {at}");
                 bytes[at] ^= 0x40;
             }
         }
-        assert_eq!(stamper.read_sealed(&[0; 512]), Sealed::Zeros);
-        assert_eq!(stamper.read_sealed(&[1; 512]), Sealed::Foreign);
+        assert_eq!(stamper.read_sealed(&[0; 512]), SealedSector::Zeros);
+        assert_eq!(stamper.read_sealed(&[1; 512]), SealedSector::Foreign);
     }
 
     #[test]

@@ -222,13 +222,9 @@ mod tests {
     #[test]
     fn parts_begin_on_common_multiples() {
         let workload = |align| WorkloadSpec {
-            read_fraction: 1.0,
-            size: raidlab_load::SizeSpec::Fixed { bytes: 4096 },
             address: AddressSpec::Sequential { streams: 1 },
             align: Some(align),
-            volumes: VolumeSpec::Uniform,
-            span: None,
-            task: None,
+            ..WorkloadSpec::default()
         };
         assert_eq!(grain_bytes(&workload(Align::SECTOR), 512), 512);
         assert_eq!(grain_bytes(&workload(Align::Bytes(6144)), 4096), 12288);

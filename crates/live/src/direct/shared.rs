@@ -98,7 +98,7 @@ impl Shared {
         self.supervisor.unpark();
     }
 
-    /// Whether all have ended.
+    /// Whether all workers have ended.
     pub(super) fn is_over(&self) -> bool {
         self.ended.load(Ordering::Acquire) >= self.completed.len() as u64
     }

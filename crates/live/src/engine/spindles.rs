@@ -30,7 +30,7 @@ use slab::Slab;
 
 /// An operation on its way through a disk.
 #[derive(Debug, Clone, Copy)]
-struct QueuedOperation {
+struct DiskOperation {
     operation: Operation,
     /// What became of its bytes.
     result: Result<(), OpError>,
@@ -54,7 +54,7 @@ pub(super) struct Spindles {
     due: Vec<Instant>,
     /// The earliest of `due`, and whose it is.
     next: (Instant, LeafId),
-    visits: Slab<QueuedOperation>,
+    visits: Slab<DiskOperation>,
     mechanics: Vec<Mechanics>,
     /// By leaf, what flash drives did with their flash while it counted.
     flash: Vec<Option<FlashTotals>>,
@@ -125,7 +125,7 @@ impl Spindles {
 
     /// Gives an operation to its disk at `now`; returns its number.
     pub(super) fn hand_over(&mut self, now: Instant, operation: Operation) -> usize {
-        let number = self.visits.insert(QueuedOperation { operation, result: Ok(()) });
+        let number = self.visits.insert(DiskOperation { operation, result: Ok(()) });
         let leaf = operation.leaf;
         let Some(device) = &mut self.devices[leaf as usize] else { unreachable!("an emulated member has a device") };
         // A disk knows operations by number: what names them to the array is used again and says nothing to a disk.
@@ -167,7 +167,7 @@ impl Spindles {
 
     fn served(&mut self, completion: Completion) -> ServedOperation {
         // Stops the program where a disk completes an operation twice.
-        let QueuedOperation { operation, result } = self.visits.remove(usize_from(completion.id.0));
+        let DiskOperation { operation, result } = self.visits.remove(usize_from(completion.id.0));
         ServedOperation { operation, result, completion }
     }
 
@@ -197,7 +197,7 @@ impl Spindles {
         }
     }
 
-    /// Watches what the machine's owner takes of it, from here on or until here.
+    /// Begins (`on`) or ends counting the processor time that the hypervisor gives to other machines (steal).
     pub(super) fn watch_steal(&mut self, on: bool) {
         self.steal.watch(on);
     }

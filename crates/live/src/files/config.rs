@@ -3,9 +3,7 @@
 use crate::content::Verify;
 use raidlab_load::files::{Numbers, Order};
 use raidlab_load::SizeSpec;
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer};
-use std::fmt;
+use serde::Deserialize;
 use std::path::PathBuf;
 
 /// A cell of the engine `files`.
@@ -110,39 +108,19 @@ pub enum IoMode {
 }
 
 /// Bytes of a read call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", expecting = "a number of bytes, or \"whole\"")]
 pub enum BlockBytes {
-    /// So many, the last of a file fewer.
-    Bytes(u64),
     /// The file in one call.
     Whole,
+    /// So many, the last of a file fewer.
+    #[serde(untagged)]
+    Bytes(u64),
 }
 
 impl Default for BlockBytes {
     fn default() -> Self {
         BlockBytes::Bytes(128 << 10)
-    }
-}
-
-impl<'de> Deserialize<'de> for BlockBytes {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl Visitor<'_> for Either {
-            type Value = BlockBytes;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number of bytes, or \"whole\"")
-            }
-            fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<BlockBytes, E> {
-                Ok(BlockBytes::Bytes(bytes))
-            }
-            fn visit_str<E: de::Error>(self, word: &str) -> Result<BlockBytes, E> {
-                match word {
-                    "whole" => Ok(BlockBytes::Whole),
-                    _ => Err(E::invalid_value(de::Unexpected::Str(word), &self)),
-                }
-            }
-        }
-        from.deserialize_any(Either)
     }
 }
 

@@ -33,11 +33,11 @@ pub use result::{DirectoryFacts, FilesResult, FillRecord, FillResult, ReadRecord
 
 use crate::config::{ByteProgress, OnProgress, RunStage};
 use crate::content::{not_compared, Verify};
+use crate::directory::open_regular;
 use crate::error::{plain, LiveError};
 use crate::io::Clock;
 use crate::memory::MemoryMapping;
 use crate::page_cache;
-use crate::regular::open_regular;
 use crate::target::direct::{self, Access};
 use content::FileCheck;
 use fill::{sectors_of, Filler, PlannedFile};
@@ -46,7 +46,7 @@ use raidlab_load::files::plan::{self, FileAmount, Sequence};
 use raidlab_types::number::u32_from;
 use raidlab_types::Seed;
 use read::FileToRead;
-use readers::{FileReader, ReadLimits};
+use readers::{ListReader, ReadLimits};
 use set::Set;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
@@ -139,7 +139,7 @@ fn run_made(config: &FilesConfig, observer: OnProgress<'_>) -> Result<FilesResul
         return Ok(result);
     }
     for set in &mut sets {
-        if !result.goes_on(set.mark(true).map(ControlFlow::Continue)) {
+        if !result.goes_on(set.write_marker(true).map(ControlFlow::Continue)) {
             return Ok(result);
         }
     }
@@ -269,7 +269,7 @@ fn read(
     let available = (config.order == Order::Once)
         .then(|| (0..config.readers as usize).map(|reader| list_of(reader).len() as u64).sum());
     let limits = ReadLimits { warmup_files: config.warmup.files, measure: config.measure, available };
-    let reader = |(i, buffer): (usize, MemoryMapping)| FileReader {
+    let reader = |(i, buffer): (usize, MemoryMapping)| ListReader {
         sequence: sequence(i),
         buffer,
         check: FileCheck::new(config.verify, config.seed, u32_from(i), first_sectors),

@@ -52,7 +52,7 @@ pub(super) struct ReadLimits {
 }
 
 /// One who reads: what, into which memory, and what it compares.
-pub(super) struct FileReader<'a> {
+pub(super) struct ListReader<'a> {
     pub sequence: Sequence,
     pub buffer: MemoryMapping,
     pub check: Option<FileCheck<'a>>,
@@ -61,7 +61,7 @@ pub(super) struct FileReader<'a> {
 /// Reads with one thread a reader; the report is of what was compared.
 pub(super) fn run(
     files: &[FileToRead],
-    readers: Vec<FileReader<'_>>,
+    readers: Vec<ListReader<'_>>,
     limits: ReadLimits,
     observer: OnProgress<'_>,
 ) -> (ReadResult, ContentReport, Result<ControlFlow<()>, LiveError>) {
@@ -99,8 +99,8 @@ pub(super) fn run(
 }
 
 impl ReadRun<'_> {
-    fn read(&self, number: u32, reader: FileReader<'_>) -> (Vec<ReadRecord>, Option<ContentReport>) {
-        let FileReader { sequence, mut buffer, mut check } = reader;
+    fn read(&self, number: u32, reader: ListReader<'_>) -> (Vec<ReadRecord>, Option<ContentReport>) {
+        let ListReader { sequence, mut buffer, mut check } = reader;
         let mut records = Vec::with_capacity(1024);
         self.barrier.wait();
         for file in sequence {

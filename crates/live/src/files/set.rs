@@ -63,7 +63,7 @@ impl Set {
         let access = Access::Buffered;
         let mut set = Set { path, around, directory, key: key.to_string(), marker, keep, identity, complete, access };
         if !set.complete {
-            set.mark(false)?;
+            set.write_marker(false)?;
         }
         set.access = set.try_direct();
         Ok(set)
@@ -81,14 +81,14 @@ impl Set {
             return Ok(());
         }
         self.identity = identity;
-        self.mark(false)?;
+        self.write_marker(false)?;
         self.remove_files().map_err(|e| self.error("removing files of an earlier run", &e))
     }
 
     /// A file of a set that was complete is to be written once more; it may be there with another length.
     pub(super) fn begin_again(&mut self, number: u32) -> Result<(), LiveError> {
         if self.complete {
-            self.mark(false)?;
+            self.write_marker(false)?;
         }
         match self.directory.remove(&name(number), None) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(self.error("removing a file of it", &e)),
@@ -96,8 +96,8 @@ impl Set {
         }
     }
 
-    /// Notes whether every file is there.
-    pub(super) fn mark(&mut self, complete: bool) -> Result<(), LiveError> {
+    /// Writes the marker file, which says whether every file is there.
+    pub(super) fn write_marker(&mut self, complete: bool) -> Result<(), LiveError> {
         self.complete = complete;
         // Padded, so that the marker is a page in length and direct reading can be tried on it.
         let text = format!("{FIRST_LINE}\nidentity {:016x}\ncomplete {}\n", self.identity, u8::from(complete));

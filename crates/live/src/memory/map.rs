@@ -39,7 +39,7 @@ impl MemoryMapping {
         self.0.len()
     }
 
-    /// The whole of it.
+    /// All of its bytes.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: mapped, initialised (zeroes), and borrowed exclusively through `self`.
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len()) }

@@ -13,7 +13,7 @@
 use super::config::{ArraySpec, StreamsConfig};
 use super::ends::StreamBlock;
 use super::result::ArrayResult;
-use crate::config::{ContentMode, Emulation, LiveConfig, RunStage};
+use crate::config::{LiveConfig, RunStage};
 use crate::content::Verify;
 use crate::engine::{Engine, Source};
 use crate::error::LiveError;
@@ -21,7 +21,6 @@ use crate::memory::LentMemory;
 use crate::run::open_array;
 use crate::target::{facts_of, Target, TargetSpec};
 use raidlab_array::{Array, Layout, MemberState};
-use raidlab_load::{AddressSpec, Align, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Extent, Instant, Request, RequestKind, RequestTag};
 use std::io;
@@ -60,33 +59,14 @@ impl OpenArray {
 
 /// The array with a load that is never offered: requests come from the ports.
 fn config_of(cell: &StreamsConfig, spec: &ArraySpec) -> LiveConfig {
-    let size = SizeSpec::Fixed { bytes: 4096 };
-    let address = AddressSpec::Uniform {};
     LiveConfig {
-        tree: spec.tree.clone(),
         policy: spec.policy,
-        targets: spec.members.clone(),
         missing: spec.missing.clone(),
-        load: LoadSpec::Closed { depth: 1 },
-        workload: WorkloadSpec {
-            read_fraction: 1.0,
-            size,
-            address,
-            align: Some(Align::SECTOR),
-            span: None,
-            volumes: VolumeSpec::Uniform,
-            task: None,
-        },
-        files: None,
-        limits: Limits::default(),
         seed: cell.seed,
         sector_bytes: spec.sector_bytes,
-        content: ContentMode::Random,
         destroy: cell.destroy.clone(),
-        faults: Vec::new(),
-        trace_requests: 0,
-        emulation: Emulation::default(),
         verify: Verify::Off,
+        ..LiveConfig::new(spec.tree.clone(), spec.members.clone())
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) enum Payload {
 
 /// A part of a file or device.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FilePart<'a> {
+pub(super) struct FileRegion<'a> {
     pub file: &'a File,
     /// Where the stream begins in it.
     pub offset_bytes: u64,
@@ -98,7 +98,7 @@ pub(super) enum StreamSource<'a> {
     Null,
     /// With who stamps it; nobody where it holds the user's own data.
     Memory(Region, Option<Maker>),
-    Part(FilePart<'a>),
+    Part(FileRegion<'a>),
     Array(Port),
     Tape(Playing, Payload),
 }
@@ -156,7 +156,7 @@ impl StreamSource<'_> {
 pub(super) enum StreamSink<'a> {
     Null,
     Memory(Region),
-    Part(FilePart<'a>),
+    Part(FileRegion<'a>),
     Array(Port),
     Tape(Recording),
     Far(Connection),

@@ -7,7 +7,7 @@
 use super::array::{Hub, Port};
 use super::check::region_bytes;
 use super::config::{EndOfStream, EndpointSpec, LiveStreamSpec, StreamsConfig};
-use super::ends::{self, FilePart, Maker, Region, StreamBlocks, StreamSink, StreamSource};
+use super::ends::{self, FileRegion, Maker, Region, StreamBlocks, StreamSink, StreamSource};
 use super::far::Connection;
 use super::flow::{Flow, StreamOutcome, StreamReader, StreamWriter};
 use super::open::OpenTargets;
@@ -30,7 +30,7 @@ use std::sync::Barrier;
 
 /// Where what a stream has written can be read again.
 pub(super) enum ReadTarget<'a> {
-    Part(FilePart<'a>),
+    Part(FileRegion<'a>),
     Array(Port),
 }
 

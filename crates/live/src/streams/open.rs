@@ -9,7 +9,7 @@
 
 use super::array::OpenArray;
 use super::config::{EndOfStream, EndpointSpec, StreamsConfig};
-use super::ends::{FilePart, StreamBlocks};
+use super::ends::{FileRegion, StreamBlocks};
 use super::result::EndpointFacts;
 use crate::config::OnProgress;
 use crate::content::{Knowledge, Stamper};
@@ -154,11 +154,11 @@ impl OpenTargets {
     }
 
     /// The part of a file or device that this end is.
-    pub(super) fn part(&self, end: EndOfStream) -> Option<FilePart<'_>> {
+    pub(super) fn part(&self, end: EndOfStream) -> Option<FileRegion<'_>> {
         let shared = self.shared(end)?;
         let used = shared.uses.iter().find(|used| used.of == end)?;
         match shared.target.as_ref().map(|target| &target.store) {
-            Some(Store::Fd(file)) => Some(FilePart { file, offset_bytes: used.begin }),
+            Some(Store::Fd(file)) => Some(FileRegion { file, offset_bytes: used.begin }),
             _ => None,
         }
     }

@@ -7,9 +7,9 @@
 //! - The file is only read.
 
 use super::config::StreamsConfig;
+use crate::directory::open_regular;
 use crate::error::LiveError;
 use crate::memory::MemoryMapping;
-use crate::regular::open_regular;
 use raidlab_types::number::usize_from;
 use serde::Serialize;
 use std::io::{self, Read};

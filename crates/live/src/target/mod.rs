@@ -16,7 +16,6 @@ pub(crate) mod facts;
 mod file;
 mod fill;
 pub(crate) mod memory;
-mod null;
 mod trailer;
 
 pub use emulated::EmulatedContent;
@@ -175,7 +174,7 @@ fn open_kind(spec: &TargetSpec, key: &str, intent: Intent<'_>) -> Result<Target,
         TargetSpec::File { path, size_bytes, existing: false } => file::open(path, *size_bytes, key, intent),
         TargetSpec::Block { path, destroy } => block::open(path, *destroy, key, intent),
         TargetSpec::Memory { size_bytes } => memory::open(*size_bytes, key),
-        TargetSpec::Null { size_bytes } => null::open(*size_bytes, key),
+        TargetSpec::Null { size_bytes } => memory::open_null(*size_bytes, key),
         TargetSpec::Emulated { device, content } => emulated::open(device, content, key, intent),
     }
 }

@@ -6,10 +6,10 @@ pub(crate) mod loops;
 pub(crate) mod streaming;
 pub(crate) mod whole;
 
-use raidlab_array::{Policy, Rotation, Tree};
+use raidlab_array::{Rotation, Tree};
 use raidlab_live::direct::{DirectConfig, DirectResult};
 use raidlab_live::{ContentMode, LiveConfig, LiveError, LiveResult, TargetSpec};
-use raidlab_load::{AddressSpec, Align, Limit, Limits, LoadSpec, SizeSpec, VolumeSpec, WorkloadSpec};
+use raidlab_load::{Limit, Limits, LoadSpec, SizeSpec, WorkloadSpec};
 use raidlab_types::{Duration, LeafId, KIB, MIB};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -49,36 +49,15 @@ impl Drop for Place {
 /// 4 KiB random reads at depth 16 over memory, briefly.
 pub(crate) fn config(tree: Tree) -> LiveConfig {
     LiveConfig {
-        tree,
-        policy: Policy::default(),
-        targets: vec![TargetSpec::Memory { size_bytes: 4 * MIB }],
-        missing: Vec::new(),
         load: LoadSpec::Closed { depth: 16 },
         workload: workload(1.0, SizeSpec::Fixed { bytes: 4 * KIB }),
-        files: None,
         limits: requests(2000),
-        seed: 1,
-        sector_bytes: None,
-        content: ContentMode::Random,
-        destroy: Vec::new(),
-        faults: Vec::new(),
-        trace_requests: 0,
-        emulation: Default::default(),
-        verify: Default::default(),
+        ..LiveConfig::new(tree, vec![TargetSpec::Memory { size_bytes: 4 * MIB }])
     }
 }
 
 pub(crate) fn workload(read_fraction: f64, size: SizeSpec) -> WorkloadSpec {
-    let address = AddressSpec::Uniform {};
-    WorkloadSpec {
-        read_fraction,
-        size,
-        address,
-        align: Some(Align::SECTOR),
-        span: None,
-        volumes: VolumeSpec::Uniform,
-        task: None,
-    }
+    WorkloadSpec { read_fraction, size, ..WorkloadSpec::default() }
 }
 
 pub(crate) fn count(n: u64) -> Limit {

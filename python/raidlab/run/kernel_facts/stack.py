@@ -95,13 +95,13 @@ def _unescaped(text: str) -> str:
     return text
 
 
-def nodes_at(path: Path, sources: Sources) -> list[Path]:
-    """The block devices that a path itself lies on, as sysfs describes them; empty where there is none (tmpfs)."""
+def device_folders(path: Path, sources: Sources) -> list[Path]:
+    """The folders in sysfs of the block devices right below a path (of a device, itself); none below a tmpfs."""
     status = path.stat()
     node = sources.block(status.st_rdev if path.is_block_device() else status.st_dev)
     if node is not None:
         return [node]
-    # btrfs has the number of no device: what is mounted tells.
+    # The device number of a btrfs is that of no block device: its mount names one of its devices.
     mount = mount_of(path, sources)
     folder = btrfs.folder_of(mount.source, sources) if mount is not None and mount.kind == btrfs.KIND else None
     return [] if folder is None else btrfs.devices(folder)
@@ -116,7 +116,7 @@ def stack_below(path: Path, sources: Sources) -> list[StackedDevice]:
 
 def _add_below(path: Path, sources: Sources, found: dict[Path, StackedDevice], depth: int) -> None:
     try:
-        nodes = nodes_at(path, sources)
+        nodes = device_folders(path, sources)
     except OSError:
         return
     for node in nodes:
@@ -141,7 +141,7 @@ def disks_below(path: Path, sources: Sources | None = None) -> list[str]:
 
 
 def _disks(path: Path, sources: Sources, depth: int) -> set[str]:
-    nodes = nodes_at(path, sources) if depth < _DEEPEST else []
+    nodes = device_folders(path, sources) if depth < _DEEPEST else []
     if nodes:
         return {name for node in nodes for name in _disks_of(node, sources, depth)}
     mount = mount_of(path, sources)
