@@ -29,28 +29,18 @@ _SEEDS_EACH = 1 << 20
 
 @dataclass(frozen=True)
 class Validation:
-    """How close a model comes to a trace.
-
-    Attributes
-    ----------
-    device, trace : str
-    seed : int
-    demerits_ms : tuple of float
-        One for each angle at the beginning.
-    floor_ms : float or None
-        Median demerit of one replay against the next; None with a single angle.
-    measured_ms, modelled_ms : numpy.ndarray
-        Response times; those of the model from the angle of the median demerit.
-    is_write : numpy.ndarray of bool
-    """
+    """How close a model comes to a trace."""
 
     device: str
     trace: str
     seed: int
     demerits_ms: tuple[float, ...]
+    """One for each angle at the beginning."""
     floor_ms: float | None
+    """Median demerit of one replay against the next; None with a single angle."""
     measured_ms: npt.NDArray[np.float64]
     modelled_ms: npt.NDArray[np.float64]
+    """Response times; those of the model from the angle of the median demerit."""
     is_write: npt.NDArray[np.bool_]
 
     @property

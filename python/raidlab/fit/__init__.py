@@ -46,45 +46,29 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ValidationGroup:
-    """A group of figures that was left out, and how well the rest predicts it.
-
-    Attributes
-    ----------
-    group : str
-    count : int
-    median, largest : float
-        Of the errors, in percent or points.
-    unidentified : list of str
-        Parameters that the other figures do not determine, alone or together.
-    """
+    """A group of figures that was left out, and how well the rest predicts it."""
 
     group: str
     count: int
     median: float
     largest: float
+    """Of the errors, in percent or points."""
     unidentified: list[str]
+    """Parameters that the other figures do not determine, alone or together."""
 
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a fit found.
-
-    Attributes
-    ----------
-    before, values : dict
-        Every parameter it may move, as it stood and as it was found.
-    rows : list of PublishedRow
-        The figures it was held to, at the values found.
-    left_out : list of ValidationGroup
-    trials : int
-        How often the study was run.
-    """
+    """What a fit found."""
 
     before: dict[str, float]
     values: dict[str, float]
+    """Every parameter it may move, as it stood and as it was found."""
     rows: list[PublishedRow]
+    """The figures it was held to, at the values found."""
     left_out: list[ValidationGroup]
     trials: int
+    """How often the study was run."""
 
 
 @dataclass

@@ -50,23 +50,16 @@ _NULL_BUDGET = (Amount(duration="100ms"), Amount(duration="400ms"))
 
 @dataclass
 class Measurement(Session):
-    """A measurement under way.
-
-    Attributes
-    ----------
-    members_of : dict
-        The positions of each subject's targets in `live_members`.
-    warmups : dict
-        What pilots found, by subject and load.
-    steadied : list of Steadied
-        What the rounds before measuring came to.
-    """
+    """A measurement under way."""
 
     subjects: list[ResultLine]
     asked: MeasureRequest
     members_of: dict[str, list[int]] = field(default_factory=dict)
+    """The positions of each subject's targets in `live_members`."""
     warmups: dict[tuple[str, LoadPoint], PilotWarmUp] = field(default_factory=dict)
+    """What pilots found, by subject and load."""
     steadied: list[Steadied] = field(default_factory=list)
+    """What the rounds before measuring came to."""
     _members: dict[str, Members] = field(default_factory=dict)
 
     def outcomes(self) -> Generator[Outcome, None, None]:

@@ -36,15 +36,10 @@ PERCENTILES = (50.0, 90.0, 99.0)
 
 @dataclass(frozen=True)
 class FilesPlan:
-    """All that a measurement of whole files is told.
-
-    Attributes
-    ----------
-    cell : FilesCell
-        With the files, and all but the number of readers.
-    """
+    """All that a measurement of whole files is told."""
 
     cell: FilesCell
+    """With the files, and all but the number of readers."""
     readers: tuple[int, ...]
     repeats: int
 

@@ -36,28 +36,19 @@ WHOLE = (0.0, 1.0)
 
 @dataclass(frozen=True)
 class Place:
-    """One thing that requests go to.
-
-    Attributes
-    ----------
-    word : str
-        As the user wrote it.
-    kind : str
-        ``file``, ``directory``, ``block``, ``memory`` or ``null``.
-    size_bytes : int
-        What it holds; of a directory, the size of the file that raidlab makes there.
-    given_up : bool
-        Whether ``--destroy`` names it.
-    span : tuple of float
-        From which to which share of it requests go.
-    """
+    """One thing that requests go to."""
 
     word: str
+    """As the user wrote it."""
     kind: str
+    """``file``, ``directory``, ``block``, ``memory`` or ``null``."""
     size_bytes: int
+    """What it holds; of a directory, the size of the file that raidlab makes there."""
     path: Path | None = None
     given_up: bool = False
+    """Whether ``--destroy`` names it."""
     span: tuple[float, float] = WHOLE
+    """From which to which share of it requests go."""
 
     @property
     def span_bytes(self) -> tuple[int, int]:

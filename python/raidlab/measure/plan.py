@@ -47,20 +47,14 @@ Failure = TypeVar("Failure", bound=EngineError)
 
 @dataclass(frozen=True)
 class ResultLine:
-    """What one line of the result is about.
-
-    Attributes
-    ----------
-    engine : str
-        ``direct`` (plain targets) or ``live`` (an array over them).
-    places : tuple of Place
-        One a volume, or what the array's members are dealt over.
-    """
+    """What one line of the result is about."""
 
     name: str
     engine: str
+    """``direct`` (plain targets) or ``live`` (an array over them)."""
     tree: str
     places: tuple[Place, ...]
+    """One a volume, or what the array's members are dealt over."""
 
     def error_at_target(self, error: Failure) -> Failure:
         """An error of the engine, said of the target as the user wrote it.

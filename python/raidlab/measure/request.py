@@ -65,43 +65,30 @@ class BudgetFlags:
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """All that a measurement is told.
-
-    Attributes
-    ----------
-    targets : sequence of str
-        Files, directories, block devices, ``null``, ``memory``, arrays over such.
-    workload, load : dict
-        Tables of a study file.
-    destroy : sequence of str
-        Block devices that may be overwritten.
-    file_bytes : int
-        The size of the file made in each directory.
-    span : tuple of float
-        From which to which share of every target requests go, 0 to 1.
-    each : bool
-        One target after the other, interleaved, instead of all at once.
-    precision_percent : float or None
-        Repeat until the interval of every throughput is this narrow.
-    until_steady : bool
-        Load each point until it is steady before it is measured.
-    notes : tuple of str
-        What to tell the user before it begins.
-    """
+    """All that a measurement is told."""
 
     targets: Sequence[str]
+    """Files, directories, block devices, ``null``, ``memory``, arrays over such."""
     workload: Document
     load: Document
+    """Tables of a study file."""
     budget: RequestedTimes = field(default_factory=RequestedTimes)
     drive: Drive = field(default_factory=Drive)
     destroy: Sequence[str] = ()
+    """Block devices that may be overwritten."""
     file_bytes: int = 512 * 1024**2
+    """The size of the file made in each directory."""
     span: tuple[float, float] = (0.0, 1.0)
+    """From which to which share of every target requests go, 0 to 1."""
     each: bool = False
+    """One target after the other, interleaved, instead of all at once."""
     precision_percent: float | None = None
+    """Repeat until the interval of every throughput is this narrow."""
     until_steady: bool = False
+    """Load each point until it is steady before it is measured."""
     seed: int = _DEFAULT_SEED
     notes: tuple[str, ...] = ()
+    """What to tell the user before it begins."""
 
 
 def request_of_flags(

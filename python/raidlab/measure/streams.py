@@ -29,22 +29,15 @@ TOGETHER = "together"
 
 @dataclass(frozen=True)
 class StreamsPlan:
-    """All that a measurement of streams is told.
-
-    Attributes
-    ----------
-    cell : StreamsCell
-        With all streams.
-    alone : bool
-        Also run each stream by itself.
-    keep : bool
-        Leave files that were made.
-    """
+    """All that a measurement of streams is told."""
 
     cell: StreamsCell
+    """With all streams."""
     repeats: int
     alone: bool
+    """Also run each stream by itself."""
     keep: bool = False
+    """Leave files that were made."""
 
 
 def streams_of(

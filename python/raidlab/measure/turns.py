@@ -26,18 +26,12 @@ Row = dict[str, Any]
 
 @dataclass
 class Turns(Generic[Key, Result]):
-    """What came of it.
-
-    Attributes
-    ----------
-    results : dict
-        The repeats of each thing that ran to their end, in the order they were run.
-    status : str
-        ``complete``, ``interrupted`` or ``failed``.
-    """
+    """What came of it."""
 
     results: dict[Key, list[Result]] = field(default_factory=dict)
+    """The repeats of each thing that ran to their end, in the order they were run."""
     status: str = "complete"
+    """``complete``, ``interrupted`` or ``failed``."""
     failure: str | None = None
 
 

@@ -29,21 +29,14 @@ LEAST_PILOT_NS = 11 * _SECOND_NS
 
 @dataclass(frozen=True)
 class PilotWarmUp:
-    """What a pilot showed.
-
-    Attributes
-    ----------
-    warmup_ns : int
-        How long to run before measuring.
-    sentence : str
-        Why.
-    settled : bool
-        Whether the pilot came to an end of its beginning.
-    """
+    """What a pilot showed."""
 
     warmup_ns: int
+    """How long to run before measuring."""
     sentence: str
+    """Why."""
     settled: bool
+    """Whether the pilot came to an end of its beginning."""
 
 
 def found_by_pilot(answer: CellAnswer) -> PilotWarmUp:

@@ -43,30 +43,20 @@ class NetworkTestPlan:
 
 @dataclass(frozen=True)
 class NetworkRow:
-    """One direction of one step, over all repeats.
-
-    Attributes
-    ----------
-    test : str
-        Such as ``3 read``.
-    work : str
-    machines : int
-        How many did it.
-    total_mb_s, low, high : float
-        All together, and the 95 % interval over repeats (None for one).
-    slowest_mb_s, fastest_mb_s : float
-        Among the machines.
-    limit : StepLimit
-    """
+    """One direction of one step, over all repeats."""
 
     test: str
+    """Such as ``3 read``."""
     work: Work
     machines: int
+    """How many did it."""
     total_mb_s: float
     low: float | None
     high: float | None
+    """All together, and the 95 % interval over repeats (None for one)."""
     slowest_mb_s: float
     fastest_mb_s: float
+    """Among the machines."""
     limit: StepLimit
 
 

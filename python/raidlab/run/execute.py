@@ -61,11 +61,6 @@ class Execution(Session):
         Another machine, for streams that go to one; without it cells that need it are left out, which is said.
     check_members : callable, optional
         Told the facts of the live members before anything is measured on them; raises where they will not do.
-
-    Attributes
-    ----------
-    second_tool : list of SecondTool
-        What another tool measured beside raidlab's engine, load by load.
     """
 
     targets: list[Target]
@@ -73,6 +68,7 @@ class Execution(Session):
     machine: CopySink | None = None
     check_members: Callable[[Sequence[Member]], None] | None = None
     second_tool: list[SecondTool] = field(default_factory=list)
+    """What another tool measured beside raidlab's engine, load by load."""
     _live_member_bytes: int = 0
 
     @cached_property

@@ -25,22 +25,16 @@ Column = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class FilesFill:
-    """How files were written.
-
-    Attributes
-    ----------
-    elapsed_ns, content_ns, sync_ns : int
-        From first to last; time of that in which content was made; synchronising all at the end.
-    records : dict of columns
-        A row a file: ``file``, ``size_bytes``, ``start_ns``, ``create_ns``, ``write_ns``, ``sync_ns``, ``total_ns``.
-    """
+    """How files were written."""
 
     files: int
     bytes: int
     elapsed_ns: int
     content_ns: int
     sync_ns: int
+    """From first to last; time of that in which content was made; synchronising all at the end."""
     records: dict[str, Column]
+    """A row a file: ``file``, ``size_bytes``, ``start_ns``, ``create_ns``, ``write_ns``, ``sync_ns``, ``total_ns``."""
 
     @property
     def mb_s(self) -> float | None:
@@ -50,16 +44,7 @@ class FilesFill:
 
 @dataclass(frozen=True)
 class FilesRead:
-    """How files were read.
-
-    Attributes
-    ----------
-    open, first_byte, total : Histogram
-        Times of opening; to the first byte; of opening and reading all.
-    records : dict of columns
-        A row a file read: ``reader``, ``file``, ``size_bytes``, ``start_ns``, ``open_ns``, ``first_byte_ns``,
-        ``total_ns``, ``cached_bytes``.
-    """
+    """How files were read."""
 
     files: int
     bytes: int
@@ -68,6 +53,7 @@ class FilesRead:
     open: Histogram
     first_byte: Histogram
     total: Histogram
+    """Times of opening; to the first byte; of opening and reading all."""
     open_mean_ns: float
     first_byte_mean_ns: float
     total_mean_ns: float
@@ -75,6 +61,8 @@ class FilesRead:
     cached_bytes: int
     unknown_files: int
     records: dict[str, Column]
+    """A row a file read: ``reader``, ``file``, ``size_bytes``, ``start_ns``, ``open_ns``, ``first_byte_ns``,
+    ``total_ns``, ``cached_bytes``."""
 
     @property
     def mb_s(self) -> float | None:
@@ -116,30 +104,21 @@ class FilesRead:
 
 @dataclass(frozen=True)
 class FilesResult:
-    """What came of it.
-
-    Attributes
-    ----------
-    size_bytes, directory : column
-        A row a file: its size, and the position of its directory in ``facts["directories"]``.
-    fill : FilesFill or None
-        None where nothing was written.
-    stopped_by : str or None
-        What ended the measurement before its time; what was measured till then is here.
-    checks : list of CheckAnswer
-        The engine's verdicts: ``content``, where files were read.
-    interrupted : bool
-        Whether ``on_progress`` (or Ctrl-C) ended it.
-    """
+    """What came of it."""
 
     size_bytes: Column
     directory: Column
+    """A row a file: its size, and the position of its directory in ``facts["directories"]``."""
     fill: FilesFill | None
+    """None where nothing was written."""
     read: FilesRead
     facts: Answer
     stopped_by: str | None
+    """What ended the measurement before its time; what was measured till then is here."""
     checks: list[CheckAnswer]
+    """The engine's verdicts: ``content``, where files were read."""
     interrupted: bool
+    """Whether ``on_progress`` (or Ctrl-C) ended it."""
 
 
 def measure_files(cell: FilesCell, on_progress: OnProgress | None = None) -> FilesResult:

@@ -89,24 +89,17 @@ class JobResult:
 
 @dataclass
 class JobFileRun:
-    """A run of an imported job file.
-
-    Attributes
-    ----------
-    status : str
-        ``complete``, ``interrupted`` or ``failed``, once the results have been taken.
-    failure : str or None
-        Why a failed run failed.
-    warnings : list of str
-        What was asked for and could not be done, though the figures stand.
-    """
+    """A run of an imported job file."""
 
     imported: Import
     progress: Progress = field(default_factory=Silent)
     stop: StopFlag = field(default_factory=StopFlag)
     status: str = "complete"
+    """``complete``, ``interrupted`` or ``failed``, once the results have been taken."""
     failure: str | None = None
+    """Why a failed run failed."""
     warnings: list[str] = field(default_factory=list)
+    """What was asked for and could not be done, though the figures stand."""
 
     def results(self) -> Iterator[LaneResult]:
         """Run, and yield the results of a group when it is over."""

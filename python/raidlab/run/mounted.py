@@ -85,11 +85,6 @@ class MountedFiles:
         The root seed.
     volume_bytes : int
         How much of each directory may be used.
-
-    Attributes
-    ----------
-    facts : list of Member
-        Of each directory, with how its files were written and where they lie.
     """
 
     loaded: LoadedStudy
@@ -99,6 +94,7 @@ class MountedFiles:
     volume_bytes: int
     quick: bool
     facts: list[Member] = field(default_factory=list)
+    """Of each directory, with how its files were written and where they lie."""
 
     def sets(self) -> list[Workload]:
         """One workload for each set of files that differs."""

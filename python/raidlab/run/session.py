@@ -45,15 +45,6 @@ class Session(ABC):
         Raised from outside, it ends the run.
     known : mapping
         The engine's answers to cells that are done already, by the cells' names.
-
-    Attributes
-    ----------
-    status : str
-        ``complete``, ``interrupted`` or ``failed``, once the outcomes have been taken.
-    failure : str or None
-        Why a failed run failed.
-    live_members : list of Member
-        Facts of the live members or targets, as the engine found them, and the physical ``disks`` below each.
     """
 
     loaded: LoadedStudy
@@ -63,8 +54,11 @@ class Session(ABC):
     stop: StopFlag = field(default_factory=StopFlag)
     known: Mapping[str, CellAnswer] = field(default_factory=dict)
     status: Status = "complete"
+    """``complete``, ``interrupted`` or ``failed``, once the outcomes have been taken."""
     failure: str | None = None
+    """Why a failed run failed."""
     live_members: list[Member] = field(default_factory=list)
+    """Facts of the live members or targets, as the engine found them, and the physical ``disks`` below each."""
 
     @abstractmethod
     def outcomes(self) -> Generator[Outcome, None, None]:

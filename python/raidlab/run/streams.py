@@ -87,44 +87,22 @@ def _tape(text: str) -> TapeEnd:
 
 @dataclass(frozen=True)
 class StreamEnd:
-    """What one end of a stream did.
-
-    Attributes
-    ----------
-    busy_ns : int
-        Time in its calls.
-    waited_ns : int
-        Time in which it stood ready and the other end was not.
-    time : Histogram
-        Times of its calls.
-    stops : int
-        How often a tape stopped.
-    """
+    """What one end of a stream did."""
 
     busy_ns: int
+    """Time in its calls."""
     waited_ns: int
+    """Time in which it stood ready and the other end was not."""
     time: Histogram
+    """Times of its calls."""
     time_mean_ns: float
     stops: int
+    """How often a tape stopped."""
 
 
 @dataclass(frozen=True)
 class StreamResult:
-    """What one stream did.
-
-    Attributes
-    ----------
-    elapsed_ns, sync_ns : int
-        From start to end, synchronising included; synchronising alone.
-    bound_by : str
-        ``source``, ``sink`` or ``pace``: what took most of the time.
-    late : Histogram or None
-        How long after they were due blocks were handed over; None where the stream is not paced.
-    series : dict of columns
-        A row a second of the run: ``time_ns`` (its end), ``bytes`` that arrived in it.
-    mismatch_count : int or None
-        Blocks that did not arrive as they were sent; None where nothing was compared.
-    """
+    """What one stream did."""
 
     name: str
     bytes: int
@@ -132,15 +110,20 @@ class StreamResult:
     start_ns: int
     elapsed_ns: int
     sync_ns: int
+    """From start to end, synchronising included; synchronising alone."""
     overlapped: bool
     bound_by: Literal["source", "sink", "pace"]
+    """``source``, ``sink`` or ``pace``: what took most of the time."""
     paced_ns: int
     source: StreamEnd
     sink: StreamEnd
     late: Histogram | None
+    """How long after they were due blocks were handed over; None where the stream is not paced."""
     series: dict[str, Column]
+    """A row a second of the run: ``time_ns`` (its end), ``bytes`` that arrived in it."""
     blocks_checked: int | None
     mismatch_count: int | None
+    """Blocks that did not arrive as they were sent; None where nothing was compared."""
 
     @property
     def mb_s(self) -> float | None:
@@ -159,25 +142,18 @@ class StreamResult:
 
 @dataclass(frozen=True)
 class StreamsResult:
-    """What came of it.
-
-    Attributes
-    ----------
-    elapsed_ns : int
-        Until the last stream has ended.
-    facts : dict
-        ``endpoints``: what every end is, and for sources how many bytes of it were in the page cache at the start;
-        ``arrays``: what their members are and did.
-    stopped_by : str or None
-        What ended the measurement before its time; what was measured till then is here.
-    """
+    """What came of it."""
 
     streams: tuple[StreamResult, ...]
     bytes: int
     elapsed_ns: int
+    """Until the last stream has ended."""
     facts: Answer
+    """``endpoints``: what every end is, and for sources how many bytes of it were in the page cache at the start;
+    ``arrays``: what their members are and did."""
     checks: list[CheckAnswer]
     stopped_by: str | None
+    """What ended the measurement before its time; what was measured till then is here."""
     interrupted: bool
 
     @property

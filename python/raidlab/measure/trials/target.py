@@ -15,23 +15,16 @@ from raidlab.study.workload import DrawnRequests, FixedSize, SequentialAddress
 
 @dataclass(frozen=True)
 class TrialTarget:
-    """A target under trial.
-
-    Attributes
-    ----------
-    member : dict
-        As the engine takes it.
-    disks : list of str
-        The physical disks that it lies on.
-    writable : bool
-        Whether it may be overwritten: a file of raidlab's own, or a device given up by name.
-    """
+    """A target under trial."""
 
     path: Path
     member: Opaque
+    """As the engine takes it."""
     size_bytes: int
     disks: list[str]
+    """The physical disks that it lies on."""
     writable: bool
+    """Whether it may be overwritten: a file of raidlab's own, or a device given up by name."""
 
 
 def scan(

@@ -38,21 +38,14 @@ class Mount:
 
 @dataclass(frozen=True)
 class StackedDevice:
-    """One block device.
-
-    Attributes
-    ----------
-    node : pathlib.Path
-        Its directory in sysfs; of a partition, that of the partition.
-    numbers : str
-        ``major:minor``.
-    backing : pathlib.Path or None
-        The file or device behind a loop device.
-    """
+    """One block device."""
 
     node: Path
+    """Its directory in sysfs; of a partition, that of the partition."""
     numbers: str
+    """``major:minor``."""
     backing: Path | None = None
+    """The file or device behind a loop device."""
 
     @property
     def name(self) -> str:
