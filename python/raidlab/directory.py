@@ -56,10 +56,7 @@ class Directory:
     def open(cls, path: Path, identity: Identity | None = None) -> Self:
         """Open the directory that a path leads to; it must have the `identity` it had before, where that is given.
 
-        Raises
-        ------
-        OSError
-            Also when it is another directory than it was.
+        Raises `OSError` also when it is another directory than it was.
         """
         found = cls(_opened(path), path)
         if identity not in (None, found.identity):
@@ -124,10 +121,7 @@ class Directory:
     def read(self, name: str, most_bytes: int) -> bytes:
         """All that is in a regular file.
 
-        Raises
-        ------
-        OSError
-            Also for one that is longer than ``most_bytes``.
+        Raises `OSError` also for one that is longer than ``most_bytes``.
         """
         with os.fdopen(self.open_file(name), "rb") as file:
             # Before it is read: a file of holes takes no room until then.
@@ -168,10 +162,7 @@ class Directory:
 
         With ``own`` it must be a regular file of this user's with no second name.
 
-        Raises
-        ------
-        FileNotFoundError, OSError
-            Also for a directory.
+        Raises `FileNotFoundError` or `OSError` also for a directory.
         """
         status = self._status(name)
         if own and not (stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and self._is_own(status)):
@@ -190,10 +181,7 @@ class Directory:
 
         With ``own`` it must be this user's, and on the same mount as this directory.
 
-        Raises
-        ------
-        OSError
-            Also for a link to a directory.
+        Raises `OSError` also for a link to a directory.
         """
         if make:
             with suppress(FileExistsError):

@@ -45,10 +45,7 @@ def start() -> None:
 def check() -> None:
     """Whether the environment names a level that there is.
 
-    Raises
-    ------
-    InputError
-        Where it does not.
+    Raises `InputError` where it does not.
     """
     level = os.environ.get(VARIABLE, "")
     if level and level.lower() not in LEVELS:

@@ -41,10 +41,7 @@ _KINDS = {
 def read_bytes(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
     """The content of a regular file.
 
-    Raises
-    ------
-    OSError
-        When it cannot be read, is no regular file or is longer than ``most_bytes``.
+    Raises `OSError` when it cannot be read, is no regular file or is longer than ``most_bytes``.
     """
     # Without O_NONBLOCK the opening of a pipe would wait; to a regular file it means nothing.
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -62,11 +59,7 @@ def read_bytes(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
 def read_text(file: Path, encoding: str = "utf-8", most_bytes: int = MOST_BYTES) -> str:
     """The text of a regular file, every line end a line feed.
 
-    Raises
-    ------
-    OSError
-        As `read_bytes`.
-    UnicodeDecodeError
+    Raises `OSError` as `read_bytes` does, and `UnicodeDecodeError`.
     """
     return read_bytes(file, most_bytes).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 
@@ -74,9 +67,7 @@ def read_text(file: Path, encoding: str = "utf-8", most_bytes: int = MOST_BYTES)
 def toml(text: str) -> dict[str, Plain]:
     """A TOML text as plain data.
 
-    Raises
-    ------
-    ValueError
+    Raises `ValueError`.
     """
     document: dict[str, Plain] = _parsed(tomllib.loads, text)
     return document
@@ -85,9 +76,7 @@ def toml(text: str) -> dict[str, Plain]:
 def json_value(text: str | bytes) -> Any:
     """A JSON text as plain data.
 
-    Raises
-    ------
-    ValueError
+    Raises `ValueError`.
     """
     document = _parsed(json.loads, text)
     # Half of a pair is no character: whoever writes the text in which it stands would fail.

@@ -32,10 +32,7 @@ def rounded(value: float) -> float:
 def write_values(loaded: LoadedStudy, target: str, values: Mapping[str, float]) -> list[Path]:
     """Put values into the files of a study's hardware; returns the files.
 
-    Raises
-    ------
-    OutputError
-        When a file cannot be written, or has no place for a value.
+    Raises `OutputError` when a file cannot be written, or has no place for a value.
     """
     hardware = loaded.hardware[target]
     own = {name: rounded(value) for name, value in values.items() if not name.startswith(DEVICE)}

@@ -284,14 +284,8 @@ def measure_request(
 ) -> str:
     """The text of a cell as the engine takes it: a function of these alone, with sorted keys.
 
-    Parameters
-    ----------
-    members : list of dict
-        The targets, or the members of the array.
-    hold_target_ns : int, optional
-        The target of a cell whose load is a held percentile.
-    amounts : tuple of Amount, optional
-        Warm-up and measuring; the study's if left out.
+    ``members``: the targets, or the members of the array. ``hold_target_ns``: the target of a cell whose load is a held
+    percentile. ``amounts``: warm-up and measuring; the study's if left out.
     """
     request = direct_request(loaded, cell, targets=members, quick=False, hold_target_ns=hold_target_ns)
     if amounts is not None:

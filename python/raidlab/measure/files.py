@@ -60,10 +60,7 @@ class FilesOutcome:
 def files_of(paths: Sequence[str], made: MadeFiles) -> MadeFiles | GivenFiles:
     """What the paths mean: directories to make files in, or files that are there.
 
-    Raises
-    ------
-    InputError
-        For what is neither, or a mixture.
+    Raises `InputError` for what is neither, or a mixture.
     """
     found = [Path(path) for path in paths]
     for path in found:

@@ -87,10 +87,7 @@ class TargetGeometry(Geometry):
 def plan_of(asked: MeasureRequest) -> tuple[LoadedStudy, list[ResultLine]]:
     """The study of all that is asked, and its subjects; nothing is opened.
 
-    Raises
-    ------
-    InputError, RefusedError
-        For what cannot be measured.
+    Raises `InputError` or `RefusedError` for what cannot be measured.
     """
     wanted = wanted_targets(
         asked.targets, asked.destroy, writes=writes_at_all(asked.workload), file_bytes=asked.file_bytes, span=asked.span

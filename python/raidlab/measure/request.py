@@ -108,10 +108,7 @@ def request_of_flags(
 ) -> MeasureRequest:
     """What the flags of ``raidlab measure`` ask for.
 
-    Raises
-    ------
-    InputError
-        With the flag, the value and what is accepted.
+    Raises `InputError` with the flag, the value and what is accepted.
     """
     notes: tuple[str, ...] = ()
     if study is None:

@@ -45,10 +45,7 @@ def streams_of(
 ) -> list[LiveStream]:
     """The streams of a list of ends: from, to, from, to.
 
-    Raises
-    ------
-    InputError
-        For an odd number of ends, or what is none.
+    Raises `InputError` for an odd number of ends, or what is none.
     """
     if len(ends) % 2:
         raise InputError.one("FROM TO", "the last stream has no end", value=f"'{ends[-1]}'", accepted="pairs of ends")

@@ -47,12 +47,8 @@ def in_turns(
 ) -> Turns[Key, Result]:
     """Run each thing so often.
 
-    Parameters
-    ----------
-    keys : sequence
-        What tells the things apart, in the order of the result.
-    run : callable
-        ``run(key, repeat)``; raises `CellFailedError`, or `KeyboardInterrupt`, where it did not run to its end.
+    ``keys``: what tells the things apart, in the order of the result. ``run``: ``run(key, repeat)``; raises
+    `CellFailedError`, or `KeyboardInterrupt`, where it did not run to its end.
     """
     turns: Turns[Key, Result] = Turns({key: [] for key in keys})
     progress.begin(title, repeats * len(keys))

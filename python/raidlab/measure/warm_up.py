@@ -42,10 +42,7 @@ class PilotWarmUp:
 def found_by_pilot(answer: CellAnswer) -> PilotWarmUp:
     """Where the beginning of a pilot ends.
 
-    Parameters
-    ----------
-    answer : CellAnswer
-        With a snapshot a second.
+    ``answer``: with a snapshot a second.
     """
     elapsed_ns = int(answer["elapsed_ns"])
     times, requests = answer["snapshots"]["time_ns"], answer["snapshots"]["requests"]

@@ -95,10 +95,7 @@ class LoadFlags(Flags):
 def workload_document(flags: WorkloadFlags, *, volumes: int) -> Document:
     """The table ``[[workload]]`` of some flags, valid by the schema.
 
-    Parameters
-    ----------
-    volumes : int
-        How many targets are measured at once; several get the same number of requests each.
+    ``volumes``: how many targets are measured at once; several get the same number of requests each.
     """
     if flags.rw is not None and flags.rw not in RW:
         raise InputError.one("--rw", "is not known", value=f"'{flags.rw}'", accepted=", ".join(RW))

@@ -133,10 +133,7 @@ def run_step(
 
     ``evict`` is called once before everybody starts: it puts files out of the storage's own caches, where it can.
 
-    Raises
-    ------
-    CellFailedError
-        When a machine fails.
+    Raises `CellFailedError` when a machine fails.
     """
     with ThreadPoolExecutor(len(jobs)) as pool:
         try:

@@ -50,10 +50,7 @@ class CopyMachine:
     def taking(self, total: int) -> Iterator[int]:
         """A connection whose other end takes so many bytes and says when it has them for good: its descriptor.
 
-        Raises
-        ------
-        CellFailedError
-            When the machine does not take it.
+        Raises `CellFailedError` when the machine does not take it.
         """
         host, port = split_address(self.address, "--machine")
         file = f"raidlab-net-{secrets.token_hex(8)}.dat"

@@ -127,10 +127,7 @@ class LinkCounter:
 def network_lab(machines: int, machine_mbit_s: float, server_mbit_s: float) -> Iterator[Lab]:
     """A server and so many machines, for as long as the context lasts.
 
-    Raises
-    ------
-    InputError
-        Without root, `ip` or `tc`, or where the kernel has no such devices.
+    Raises `InputError` without root, `ip` or `tc`, or where the kernel has no such devices.
     """
     if os.geteuid() != 0 or not all(map(shutil.which, ("ip", "tc"))):
         raise InputError.one("--lab", "needs root, ip and tc", accepted="agents on machines (AGENT...), or root")

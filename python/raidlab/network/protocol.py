@@ -82,10 +82,7 @@ class GoneError(Exception):
 def load_key(file: Path) -> bytes:
     """The shared key: the content of a file that nobody else may read.
 
-    Raises
-    ------
-    InputError
-        When it cannot be read, is short, or others may read it.
+    Raises `InputError` when it cannot be read, is short, or others may read it.
     """
     try:
         key, mode = read_bytes(file, _LONGEST_KEY_BYTES).strip(), file.stat().st_mode

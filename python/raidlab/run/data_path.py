@@ -51,14 +51,8 @@ class _Places:
 def data_path(section: Modelled, array: Array, tree: Tree, streams: int = 0) -> CellPath | None:
     """The path of a cell; None where there is none.
 
-    Parameters
-    ----------
-    section : Modelled
-        What the study says of the target.
-    tree : dict
-        Its tree, as the engine writes it.
-    streams : int
-        How many streams there are; a station that each of them has is as often there.
+    ``section``: what the study says of the target. ``tree``: its tree, as the engine writes it. ``streams``: how many
+    streams there are; a station that each of them has is as often there.
     """
     places = _Places(array, tree)
     divided = {station.name: places.of(station, streams) for station in section.station if station.each is not None}

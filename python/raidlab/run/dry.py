@@ -34,17 +34,8 @@ def dry_problems(
 ) -> list[Problem]:
     """What the engine would not run of a study on one target.
 
-    Parameters
-    ----------
-    target : str
-        ``sim``, ``original``, ``emulated``, ``live``, or ``null`` for raidlab's own cost.
-    members : list of dict
-        One member that stands for all; nothing that would have to be opened.
-
-    Returns
-    -------
-    list of Problem
-        One a mistake, in the order of the file.
+    ``target``: ``sim``, ``original``, ``emulated``, ``live``, or ``null`` for raidlab's own cost. ``members``: one
+    member that stands for all; nothing that would have to be opened. Returns one a mistake, in the order of the file.
     """
     from raidlab import _core
 

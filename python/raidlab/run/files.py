@@ -124,17 +124,8 @@ class FilesResult:
 def measure_files(cell: FilesCell, on_progress: OnProgress | None = None) -> FilesResult:
     """Write the files that are not there, put them out of the page cache, and read them.
 
-    Parameters
-    ----------
-    cell : FilesCell
-        What to measure.
-    on_progress : callable, optional
-        Called with the share done; False ends the measurement with what it has.
-
-    Raises
-    ------
-    CellFailedError, RefusedError
-        Before anything is measured, with the engine's own sentence.
+    ``cell``: what to measure. ``on_progress``: called with the share done; False ends the measurement with what it has.
+    Raises `CellFailedError` or `RefusedError` before anything is measured, with the engine's own sentence.
     """
     return files_result(run_request(text_of(cell), on_progress))
 

@@ -67,19 +67,8 @@ def _silent(_text: str) -> None:
 def live_members(target: Target, count: int, member_bytes: int) -> Iterator[Members]:
     """Name ``count`` members of a live target, and take away afterwards what was made.
 
-    Parameters
-    ----------
-    target : Target
-        A live target.
-    count : int
-        How many members the widest array needs.
-    member_bytes : int
-        The size of files and of memory members; block devices keep their own.
-
-    Yields
-    ------
-    list of dict
-        Members as the engine takes them.
+    ``target``: a live target. ``count``: how many members the widest array needs. ``member_bytes``: the size of files
+    and of memory members; block devices keep their own. Yields members as the engine takes them.
     """
     if target.kind == "memory":
         yield [{"kind": "memory", "size_bytes": member_bytes} for _ in range(count)]
@@ -93,15 +82,7 @@ def live_members(target: Target, count: int, member_bytes: int) -> Iterator[Memb
 def check_emulated(loaded: LoadedStudy) -> DeviceModel:
     """Refuse what cannot be emulated.
 
-    Returns
-    -------
-    DeviceModel
-        The model of all members.
-
-    Raises
-    ------
-    InputError
-        With the key of the study at fault.
+    Returns the model of all members. Raises `InputError` with the key of the study at fault.
     """
     study = loaded.study
     model = loaded.geometry.devices.get(EMULATED)
@@ -127,10 +108,7 @@ def check_emulated(loaded: LoadedStudy) -> DeviceModel:
 def emulated_members(loaded: LoadedStudy, model: DeviceModel, count: int) -> Iterator[Members]:
     """Describe ``count`` emulated members, and take away afterwards what was made for their content.
 
-    Yields
-    ------
-    list of dict
-        Members as the engine takes them: exactly one, which stands for all, where no content lies in files.
+    Yields members as the engine takes them: exactly one, which stands for all, where no content lies in files.
     """
     content = loaded.study.emulated.content
     member: Opaque = {"kind": EMULATED, "device": model.parameters}
@@ -265,10 +243,7 @@ def _remove_set(folder: Directory, name: str) -> int:
 def remove_file_set(around: Directory) -> int:
     """Remove the files that the engine made in its subdirectory of a directory, and the subdirectory; returns bytes.
 
-    Raises
-    ------
-    OSError
-        Where somebody else's files are, or a run uses them.
+    Raises `OSError` where somebody else's files are, or a run uses them.
     """
     size_bytes = 0
     with around.child(FILE_SET, own=True) as files:

@@ -33,10 +33,7 @@ from raidlab.study.workload import Workload
 def on_live(loaded: LoadedStudy, directories: int) -> LoadedStudy:
     """The study as real members run it: with directories whole files are read from them, without from raw arrays.
 
-    Parameters
-    ----------
-    directories : int
-        How many are given; 0 for other live targets.
+    ``directories``: how many are given; 0 for other live targets.
     """
     study = loaded.study
     mounted = [array.name for array in study.array if array.is_mounted]
@@ -108,12 +105,8 @@ class MountedFiles:
     def fill(self, is_stopped: Callable[[], bool]) -> Iterator[str]:
         """Write every set of files; yields a sentence for each.
 
-        Raises
-        ------
-        CellFailedError, RefusedError
-            With the engine's own sentence.
-        KeyboardInterrupt
-            Where the run is to stop.
+        Raises `CellFailedError` or `RefusedError` with the engine's own sentence. Raises `KeyboardInterrupt` where the
+        run is to stop.
         """
         for workload in self.sets():
             cell = FilesCell(files=self._made(workload), seed=self.seed, readers=0)

@@ -82,16 +82,9 @@ def _extents_from(opened: int, begin: int, flags: int) -> list[tuple[int, ...]]:
 def placement(files: Sequence[Path]) -> Placement | Unknown:
     """Which part of its device some files lie on, how broken they are, and whether each size is all over it.
 
-    Parameters
-    ----------
-    files : sequence of Path
-        On one file system.
-
-    Returns
-    -------
-    Placement or Unknown
-        ``first_bytes``, ``last_bytes`` of what they cover, ``volume_bytes`` of the file system; ``extents`` a file;
-        ``tenths``: of that stretch, those in which files of every size begin; or ``unknown`` with the reason.
+    ``files``: on one file system. Returns ``first_bytes``, ``last_bytes`` of what they cover, ``volume_bytes`` of the
+    file system; ``extents`` a file; ``tenths``: of that stretch, those in which files of every size begin; or
+    ``unknown`` with the reason.
     """
     places: list[tuple[int, int]] = []
     ends: list[int] = []

@@ -64,14 +64,8 @@ def cell_request(
 ) -> str:
     """The text of one cell.
 
-    Parameters
-    ----------
-    members : list of dict
-        One a leaf, or exactly one that stands for all.
-    hold_target_ns : int, optional
-        The target of a cell whose load is a held percentile.
-    once : bool
-        A single request, to have the members opened and filled.
+    ``members``: one a leaf, or exactly one that stands for all. ``hold_target_ns``: the target of a cell whose load is
+    a held percentile. ``once``: a single request, to have the members opened and filled.
     """
     study = loaded.study
     policy = cell_policy(cell.array.policy or study.policy)

@@ -54,10 +54,7 @@ class Runner(Protocol):
 def run_request(request: str, on_progress: OnProgress | None = None) -> Answer:
     """Run one request, and give the answer as its engine gives it.
 
-    Raises
-    ------
-    CellFailedError, RefusedError
-        With the engine's own sentence.
+    Raises `CellFailedError` or `RefusedError` with the engine's own sentence.
     """
     from raidlab import _core
 
@@ -81,12 +78,7 @@ def cell_answer(answer: Answer) -> CellAnswer:
 def check_ended(stopped_by: str | None, *, interrupted: bool) -> None:
     """Refuse the answer to a request that did not run to its end.
 
-    Raises
-    ------
-    CellFailedError
-        With what stopped it.
-    KeyboardInterrupt
-        Where it was to stop.
+    Raises `CellFailedError` with what stopped it. Raises `KeyboardInterrupt` where it was to stop.
     """
     if stopped_by:
         key = _KEY.match(stopped_by)

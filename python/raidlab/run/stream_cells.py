@@ -152,10 +152,7 @@ def needs_machine(loaded: LoadedStudy, cell: Cell) -> bool:
 def connected(request: str, machine: CopySink | None) -> Iterator[str]:
     """The request with a connection for each stream that goes to the machine.
 
-    Raises
-    ------
-    CellFailedError
-        When the machine does not take it.
+    Raises `CellFailedError` when the machine does not take it.
     """
     if machine is None or f'"{NOT_YET.kind}"' not in request:
         yield request

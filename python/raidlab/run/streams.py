@@ -38,10 +38,7 @@ ACCEPTED = "null, memory, tape:RATE (such as tape:10MB or tape:10MB,stop=2s), a 
 def endpoint(text: str) -> LiveEnd:
     """Read an endpoint as one writes it.
 
-    Raises
-    ------
-    InputError
-        For what is none.
+    Raises `InputError` for what is none.
 
     Examples
     --------
@@ -183,19 +180,9 @@ class StreamsResult:
 def measure_streams(cell: StreamsCell, on_progress: OnProgress | None = None, *, keep: bool = False) -> StreamsResult:
     """Run all streams.
 
-    Parameters
-    ----------
-    cell : StreamsCell
-        What to measure.
-    on_progress : callable, optional
-        Called with the share done; False ends the measurement with what it has.
-    keep : bool
-        Leave files that were made.
-
-    Raises
-    ------
-    CellFailedError, RefusedError
-        Before anything is measured, with the engine's own sentence.
+    ``cell``: what to measure. ``on_progress``: called with the share done; False ends the measurement with what it has.
+    ``keep``: leave files that were made. Raises `CellFailedError` or `RefusedError` before anything is measured, with
+    the engine's own sentence.
     """
     with _new_files_removed(cell, keep=keep):
         return streams_result(run_request(text_of(cell), on_progress))

@@ -86,22 +86,8 @@ class Target:
 def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[Target]:
     """Turn the words of ``--on`` (or of the study's ``on``) into targets.
 
-    Parameters
-    ----------
-    destroy : sequence of str
-        Block devices the user gives up, by path.
-
-    Returns
-    -------
-    list of Target
-        Modelled targets first, in the order given, then at most one live target.
-
-    Raises
-    ------
-    InputError
-        For a word that is no target.
-    RefusedError
-        For existing files.
+    ``destroy``: block devices the user gives up, by path. Returns modelled targets first, in the order given, then at
+    most one live target. Raises `InputError` for a word that is no target. Raises `RefusedError` for existing files.
     """
     for option, named in (("--on", words), ("--destroy", destroy)):
         refuse_empty(option, named)
@@ -220,10 +206,7 @@ def laid_over(
 ) -> LoadedStudy:
     """The study with its arrays laid over groups; which cannot be is said.
 
-    Raises
-    ------
-    InputError
-        When no array can be.
+    Raises `InputError` when no array can be.
     """
     try:
         study, arrangement = arranged(loaded, groups, member_bytes)

@@ -51,20 +51,10 @@ def study_to_fio(
 ) -> list[JobFileText]:
     """Write the job files of a study.
 
-    Parameters
-    ----------
-    workloads, arrays : sequence of str
-        Only these; all when empty.
-    targets : sequence of str
-        What stands for the array: a block device, a file, or a directory to make a file in; one for each volume. The
-        variable ``TARGET`` when empty.
-    quick : bool
-        Use the study's quick loads and times.
-
-    Raises
-    ------
-    InputError
-        For a name that the study does not have, and with the key of everything that fio cannot do.
+    ``workloads``, ``arrays``: only these; all when empty. ``targets``: what stands for the array: a block device, a
+    file, or a directory to make a file in; one for each volume. The variable ``TARGET`` when empty. ``quick``: use the
+    study's quick loads and times. Raises `InputError` for a name that the study does not have, and with the key of
+    everything that fio cannot do.
     """
     study = loaded.study
     wanted = _named(study.workload, workloads, "--workload")

@@ -108,10 +108,7 @@ def ratios_of(pairs: Sequence[ToolPair]) -> list[ToolRatio]:
 def fio_version() -> str:
     """The version of the fio that is installed.
 
-    Raises
-    ------
-    InputError
-        If there is none, or none that answers.
+    Raises `InputError` if there is none, or none that answers.
     """
     fio = shutil.which("fio")
     if fio is None:
@@ -223,12 +220,7 @@ def second_tool(
 ) -> Iterator[SecondTool]:
     """Run raidlab and fio in turns at every load that a study names; one document a load.
 
-    Parameters
-    ----------
-    member_of : mapping
-        By array, the member that both are given, as the engine takes it.
-    member_bytes : int
-        Of every member.
+    ``member_of``: by array, the member that both are given, as the engine takes it. ``member_bytes``: of every member.
     """
     spec = loaded.study.live.second_tool
     if spec is None:

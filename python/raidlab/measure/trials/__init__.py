@@ -53,24 +53,9 @@ def examine(
 ) -> tuple[list[Member], Machine]:
     """Look at targets, and try what can be tried.
 
-    Parameters
-    ----------
-    words : sequence of str
-        Targets as ``raidlab measure`` takes them.
-    destroy : sequence of str
-        Block devices that may be overwritten.
-    file_bytes : int
-        The size of the file made in each directory.
-
-    Returns
-    -------
-    list of Member, Machine
-        Facts of each place, and of the machine before and after.
-
-    Raises
-    ------
-    InputError, RefusedError
-        For what is no target, or must not be touched.
+    ``words``: targets as ``raidlab measure`` takes them. ``destroy``: block devices that may be overwritten.
+    ``file_bytes``: the size of the file made in each directory. Returns facts of each place, and of the machine before
+    and after. Raises `InputError` or `RefusedError` for what is no target, or must not be touched.
     """
     told = progress or Silent()
     wanted = wanted_targets(words, destroy, writes=False, file_bytes=file_bytes)

@@ -46,12 +46,7 @@ def devices(folder: Path) -> list[Path]:
 def facts(folder: Path, mount_point: str, sources: Sources) -> Volume:
     """What a btrfs file system is.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Its directory in sysfs, from `folder_of`.
-    mount_point : str
-        Where it is mounted, for the tool.
+    ``folder``: its directory in sysfs, from `folder_of`. ``mount_point``: where it is mounted, for the tool.
     """
     reading = FactReader()
     profiles = {what: _profiles(folder / "allocation" / what) for what in ("data", "metadata")}

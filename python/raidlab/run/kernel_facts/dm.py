@@ -30,10 +30,7 @@ def is_here(node: Path) -> bool:
 def facts(node: Path, sources: Sources) -> Volume:
     """What a volume of the device mapper is.
 
-    Parameters
-    ----------
-    node : pathlib.Path
-        Its directory in sysfs.
+    ``node``: its directory in sysfs.
     """
     here, reading = node / "dm", FactReader()
     name = reading.text("name", here / "name") or node.name

@@ -36,10 +36,7 @@ def is_here(node: Path) -> bool:
 def facts(node: Path, sources: Sources) -> Volume:
     """What an md array is.
 
-    Parameters
-    ----------
-    node : pathlib.Path
-        Its directory in sysfs.
+    ``node``: its directory in sysfs.
     """
     here, reading = node / "md", FactReader()
     level = reading.text("level", here / "level")

@@ -24,10 +24,7 @@ _TOOL_TIMEOUT_S = 20.0
 def ask_tool(words: Sequence[str]) -> str:
     """What a tool prints.
 
-    Raises
-    ------
-    OSError
-        With one sentence, when there is no such tool or it fails.
+    Raises `OSError` with one sentence, when there is no such tool or it fails.
     """
     try:
         done = subprocess.run(

@@ -40,12 +40,7 @@ def facts(node: Path, sources: Sources) -> Volume:
 def facts_of_dataset(dataset: str, sources: Sources, device: str | None = None) -> Volume:
     """What a data set of ZFS and its pool are.
 
-    Parameters
-    ----------
-    dataset : str
-        Such as ``tank/volume``.
-    device : str, optional
-        The kernel's name of it, for a volume.
+    ``dataset``: such as ``tank/volume``. ``device``: the kernel's name of it, for a volume.
     """
     reading = FactReader()
     volume = new_volume(KIND, dataset, reading.unknown)

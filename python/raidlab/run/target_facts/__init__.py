@@ -27,10 +27,7 @@ T = TypeVar("T")
 def target_facts(path: str | Path | None, sources: Sources | None = None) -> TargetFacts:
     """All facts of the target at a path; of one without a path (memory, null) that nothing lies below.
 
-    Parameters
-    ----------
-    sources : Sources, optional
-        This system's, if left out.
+    ``sources``: this system's, if left out.
     """
     if path is None:
         return {"disks": [], "volumes": [], "stack": []}
