@@ -51,22 +51,15 @@ _TRIES = 3
 
 @dataclass
 class Execution(Session):
-    """A run of a study.
-
-    Parameters
-    ----------
-    quick : bool
-        Use the study's quick budget.
-    machine : CopySink, optional
-        Another machine, for streams that go to one; without it cells that need it are left out, which is said.
-    check_members : callable, optional
-        Told the facts of the live members before anything is measured on them; raises where they will not do.
-    """
+    """A run of a study."""
 
     targets: list[Target]
     quick: bool = False
+    """Use the study's quick budget."""
     machine: CopySink | None = None
+    """Another machine, for streams that go to one; without it cells that need it are left out, which is said."""
     check_members: Callable[[Sequence[Member]], None] | None = None
+    """Told the facts of the live members before anything is measured on them; raises where they will not do."""
     second_tool: list[SecondTool] = field(default_factory=list)
     """What another tool measured beside raidlab's engine, load by load."""
     _live_member_bytes: int = 0

@@ -68,27 +68,18 @@ def _is_asked(loaded: LoadedStudy, name: str) -> bool:
 
 @dataclass
 class MountedFiles:
-    """The files of a run, in folders of raidlab's own.
-
-    Parameters
-    ----------
-    loaded : LoadedStudy
-        As `on_live` has it.
-    directories : sequence of Path
-        Those given to ``--on``.
-    folders : sequence of Path
-        raidlab's own, one in each.
-    seed : int
-        The root seed.
-    volume_bytes : int
-        How much of each directory may be used.
-    """
+    """The files of a run, in folders of raidlab's own."""
 
     loaded: LoadedStudy
+    """As `on_live` has it."""
     directories: Sequence[Path]
+    """Those given to ``--on``."""
     folders: Sequence[Path]
+    """raidlab's own, one in each."""
     seed: int
+    """The root seed."""
     volume_bytes: int
+    """How much of each directory may be used."""
     quick: bool
     facts: list[Member] = field(default_factory=list)
     """Of each directory, with how its files were written and where they lie."""

@@ -51,16 +51,11 @@ class _Search:
 
 @dataclass
 class Schedule:
-    """The state of running one expansion.
-
-    Parameters
-    ----------
-    text_of : callable
-        Writes the request of a cell; its second argument is the target of a held percentile.
-    """
+    """The state of running one expansion."""
 
     expansion: Expansion
     text_of: TextOf
+    """Writes the request of a cell; its second argument is the target of a held percentile."""
     runner: Runner
     root_seed: int
     _answers: dict[str, CellAnswer] = field(default_factory=dict)

@@ -35,24 +35,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class Session(ABC):
-    """A run under way.
-
-    Parameters
-    ----------
-    seed : int
-        The root seed.
-    stop : StopFlag
-        Raised from outside, it ends the run.
-    known : mapping
-        The engine's answers to cells that are done already, by the cells' names.
-    """
+    """A run under way."""
 
     loaded: LoadedStudy
     _: KW_ONLY
     seed: int
+    """The root seed."""
     progress: Progress = field(default_factory=Silent)
     stop: StopFlag = field(default_factory=StopFlag)
+    """Raised from outside, it ends the run."""
     known: Mapping[str, CellAnswer] = field(default_factory=dict)
+    """The engine's answers to cells that are done already, by the cells' names."""
     status: Status = "complete"
     """``complete``, ``interrupted`` or ``failed``, once the outcomes have been taken."""
     failure: str | None = None

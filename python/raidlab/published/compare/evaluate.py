@@ -29,17 +29,12 @@ DERIVED = "derived"
 
 @dataclass
 class Evaluation:
-    """A run beside what its study printed.
-
-    Parameters
-    ----------
-    fitted_to : set of str
-        Ids and tables to which parameters of this hardware were fitted, and what follows from those.
-    """
+    """A run beside what its study printed."""
 
     mapping: StudyMapping
     source: Source
     fitted_to: set[str]
+    """Ids and tables to which parameters of this hardware were fitted, and what follows from those."""
 
     def rows(self, only: set[str] | None = None) -> Iterator[PublishedRow]:
         """All rows: claims, what is derived, tables; ``only`` those of some ids and tables."""
