@@ -39,13 +39,7 @@ _DIED = (
 
 
 class PoolRunner:
-    """Runs as many requests at once as there are processors.
-
-    Parameters
-    ----------
-    workers : int, optional
-        How many processes; one a processor by default.
-    """
+    """Runs as many requests at once as it has workers, processes: one a processor by default."""
 
     def __init__(self, stop: StopFlag, workers: int | None = None) -> None:
         self._stop = stop

@@ -164,14 +164,7 @@ class ResumeRunner:
 
     Answers come in the order in which a run that was never stopped would have given them on the real clock: a cell that
     is known comes when all that were queued before it are done. So searches go on as they began, and every cell has the
-    place in the order that it would have had.
-
-    Parameters
-    ----------
-    runner : Runner
-        Runs what is not known.
-    answers : mapping
-        What is known, by key.
+    place in the order that it would have had. ``runner`` runs what is not known; ``answers`` is what is, by key.
     """
 
     def __init__(self, runner: Runner, answers: Mapping[str, CellAnswer]) -> None:
