@@ -12,6 +12,7 @@ use crate::level::{for_level, Personality};
 use crate::plan::{place, MemberViews, NONE};
 use raidlab_types::number::usize_from;
 use raidlab_types::Extent;
+use slab::Slab;
 
 const FIRST_BUCKETS: usize = 1024;
 
@@ -51,13 +52,12 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct LockTable {
     heads: Vec<u32>,
-    entries: Vec<Entry>,
-    free: u32,
+    entries: Slab<Entry>,
 }
 
 impl LockTable {
     pub(super) fn new() -> Self {
-        LockTable { heads: vec![NONE; FIRST_BUCKETS], entries: Vec::new(), free: NONE }
+        LockTable { heads: vec![NONE; FIRST_BUCKETS], entries: Slab::new() }
     }
 
     /// Whether nothing is locked or waited for.
@@ -91,7 +91,7 @@ impl LockTable {
     pub(super) fn release(&mut self, chain: u32, mut freed: impl FnMut(u32)) {
         let mut at = chain;
         while at != NONE {
-            let Entry { range, owner, next_in_bucket, next_of_owner } = self.entries[at as usize];
+            let Entry { range, owner, next_in_bucket, next_of_owner } = self.entries.remove(at as usize);
             let bucket = self.bucket(&range);
             if self.heads[bucket] == at {
                 self.heads[bucket] = next_in_bucket;
@@ -110,8 +110,6 @@ impl LockTable {
                 }
                 later = other.next_in_bucket;
             }
-            self.entries[at as usize].next_in_bucket = self.free;
-            self.free = at;
             at = next_of_owner;
         }
     }
@@ -140,17 +138,10 @@ impl LockTable {
     }
 
     fn insert(&mut self, entry: Entry) -> u32 {
-        if self.free == NONE {
-            if self.entries.len() >= 2 * self.heads.len() {
-                self.grow();
-            }
-            self.entries.push(entry);
-            return place(self.entries.len() - 1);
+        if self.entries.len() >= 2 * self.heads.len() {
+            self.grow();
         }
-        let at = self.free;
-        self.free = self.entries[at as usize].next_in_bucket;
-        self.entries[at as usize] = entry;
-        at
+        place(self.entries.insert(entry))
     }
 }
 

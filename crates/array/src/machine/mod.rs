@@ -20,6 +20,7 @@ use raidlab_types::number::u32_from;
 use raidlab_types::{
     Extent, Instant, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, RequestTag,
 };
+use slab::Slab;
 use std::collections::VecDeque;
 
 /// A window of a request while it runs; its number names its scratch memory.
@@ -82,12 +83,11 @@ struct RequestState {
     end_lba: u64,
     windows: u32,
     error: Option<RequestError>,
-    next_free: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WindowPhase {
-    /// In the free list.
+    /// In the list of idle windows.
     Idle,
     /// Queued for locks.
     Waiting,
@@ -123,7 +123,6 @@ struct Window {
     /// Writes that wait only for the last read.
     held: Vec<u32>,
     bad: Vec<BadExtent>,
-    next_free: u32,
 }
 
 /// The array.
@@ -135,10 +134,10 @@ pub struct Array {
     scratch: Scratch,
     locks: LockTable,
     lock_list: Vec<LockRange>,
-    requests: Vec<RequestState>,
-    free_request: u32,
+    requests: Slab<RequestState>,
     windows: Vec<Window>,
-    free_window: u32,
+    /// Windows that nobody uses: what they have allocated serves the next.
+    idle_windows: Vec<u32>,
     ready: VecDeque<(u32, u32)>,
     runnable: VecDeque<u32>,
     events: VecDeque<Event>,
@@ -171,10 +170,9 @@ impl Array {
             scratch: Scratch::default(),
             locks: LockTable::new(),
             lock_list: Vec::new(),
-            requests: Vec::new(),
-            free_request: NONE,
+            requests: Slab::new(),
             windows: Vec::new(),
-            free_window: NONE,
+            idle_windows: Vec::new(),
             ready: VecDeque::new(),
             runnable: VecDeque::new(),
             events: VecDeque::new(),
@@ -220,19 +218,9 @@ impl Array {
         };
         let request = Request { extent: Extent::new(lba, sectors), ..request };
         let (next_lba, end_lba) = (lba, lba + sectors);
-        let state = RequestState { request, node, next_lba, end_lba, windows: 0, error: None, next_free: NONE };
-        let id = match self.free_request {
-            NONE => {
-                self.requests.push(state);
-                place(self.requests.len()) - 1
-            }
-            id => {
-                self.free_request = self.requests[id as usize].next_free;
-                self.requests[id as usize] = state;
-                id
-            }
-        };
-        self.start_windows(id);
+        let state = RequestState { request, node, next_lba, end_lba, windows: 0, error: None };
+        let id = self.requests.insert(state);
+        self.start_windows(place(id));
         self.run_unblocked();
     }
 
@@ -325,14 +313,8 @@ impl Array {
             (self.locks.is_empty(), "locks"),
             (self.views.leaves.iter().all(|v| v.in_flight == 0), "operations counted in flight"),
             (self.windows.iter().all(|p| p.phase == WindowPhase::Idle), "windows"),
-            (
-                chain(self.free_window, |i| self.windows[i].next_free) == self.windows.len(),
-                "windows not in the free list",
-            ),
-            (
-                chain(self.free_request, |i| self.requests[i].next_free) == self.requests.len(),
-                "requests not in the free list",
-            ),
+            (self.idle_windows.len() == self.windows.len(), "windows not in the list of idle ones"),
+            (self.requests.is_empty(), "requests"),
         ];
         idle.iter().find(|(fine, _)| !fine).map_or(Ok(()), |(_, what)| Err(what))
     }
@@ -358,12 +340,6 @@ impl Array {
             }
         }
     }
-}
-
-/// Length of a free list.
-fn chain(first: u32, next: impl Fn(usize) -> u32) -> usize {
-    let some = |i: u32| (i != NONE).then_some(i);
-    std::iter::successors(some(first), |&i| some(next(i as usize))).count()
 }
 
 fn join(window: u32, node: u32) -> OpId {

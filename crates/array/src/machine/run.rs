@@ -42,8 +42,8 @@ impl Array {
     }
 
     fn new_window(&mut self, request: u32, extent: Extent) -> u32 {
-        let id = match self.free_window {
-            NONE => {
+        let id = match self.idle_windows.pop() {
+            None => {
                 self.windows.push(Window {
                     phase: WindowPhase::Idle,
                     request,
@@ -61,14 +61,10 @@ impl Array {
                     reads_left: 0,
                     held: Vec::new(),
                     bad: Vec::new(),
-                    next_free: NONE,
                 });
                 place(self.windows.len()) - 1
             }
-            id => {
-                self.free_window = self.windows[id as usize].next_free;
-                id
-            }
+            Some(id) => id,
         };
         let window = &mut self.windows[id as usize];
         (window.request, window.extent, window.locks, window.blockers) = (request, extent, NONE, 0);
@@ -334,8 +330,8 @@ impl Array {
         self.unlock(id);
         let window = &mut self.windows[id as usize];
         let request = window.request;
-        (window.phase, window.next_free) = (WindowPhase::Idle, self.free_window);
-        self.free_window = id;
+        window.phase = WindowPhase::Idle;
+        self.idle_windows.push(id);
         let r = &mut self.requests[request as usize];
         let node = r.node;
         // Writes that were dropped because a member went are carried by its peers only while the level bears the loss, and
@@ -350,8 +346,7 @@ impl Array {
             self.start_windows(request);
         } else if r.windows == 0 {
             let (tag, result) = (r.request.tag, r.error.map_or(Ok(()), Err));
-            r.next_free = self.free_request;
-            self.free_request = request;
+            self.requests.remove(request as usize);
             self.events.push_back(Event::RequestDone { tag, result });
         }
     }
