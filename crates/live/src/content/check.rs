@@ -61,7 +61,7 @@ const MOST_NOTED_IN_FULL: usize = 1 << 20;
 const LEAST_RECENT: usize = 256;
 const MOST_RECENT: usize = 1 << 16;
 /// The bits of a write's sequence that count one worker's writes; those above them are the worker's number.
-const WORKER_SEQUENCE_BITS: u64 = (1 << 48) - 1;
+const WORKER_SEQUENCE_MASK: u64 = (1 << 48) - 1;
 const IN_FLIGHT: u64 = u64::MAX;
 
 /// What is known of a target's sectors beside those written in this run.
@@ -262,7 +262,7 @@ impl ContentCheck {
     pub(crate) fn write_begins(&mut self, now: Instant, volume: u32, extent: Extent, sequence: u64) -> bool {
         let noted = self.is_due(now) && self.is_alone(volume, extent);
         self.tick += 1;
-        let number = sequence & WORKER_SEQUENCE_BITS;
+        let number = sequence & WORKER_SEQUENCE_MASK;
         let room = self.recent.len() as u64;
         let place = &mut self.recent[(number & (room - 1)) as usize];
         match place.ended {
@@ -284,7 +284,7 @@ impl ContentCheck {
     #[inline]
     pub(crate) fn write_ends(&mut self, volume: u32, extent: Extent, sequence: u64, noted: bool, ok: bool) {
         self.tick += 1;
-        let number = sequence & WORKER_SEQUENCE_BITS;
+        let number = sequence & WORKER_SEQUENCE_MASK;
         let room = self.recent.len() as u64;
         let place = &mut self.recent[(number & (room - 1)) as usize];
         if place.number == number {
@@ -336,7 +336,7 @@ impl ContentCheck {
                 None => (WrongKind::Unreadable, None),
                 Some(SealedSector::Sound(stamp)) if is_ours(&stamp) && (stamp.volume, stamp.lba) == (volume, lba) => {
                     // Of two workers' writes nobody knows which was the later one.
-                    if stamp.sequence & !WORKER_SEQUENCE_BITS != sequence & !WORKER_SEQUENCE_BITS {
+                    if stamp.sequence & !WORKER_SEQUENCE_MASK != sequence & !WORKER_SEQUENCE_MASK {
                         self.report.undecided += 1;
                         continue;
                     }
