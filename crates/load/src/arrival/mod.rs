@@ -1,7 +1,7 @@
 //! When the tasks of an open loop arrive.
 //!
-//! Purpose: the intended times of arrivals 0, 1, 2, ... from the start of the run. Kinds are listed in [`InterarrivalGaps`]; to add
-//! one, write its file, add a line here and to [`ArrivalSpec`].
+//! Purpose: the intended times of arrivals 0, 1, 2, ... from the start of the run. Kinds are listed in
+//! [`InterarrivalGaps`]; to add one, write its file, add a line here and to [`ArrivalSpec`].
 //!
 //! Invariants:
 //! - Gap `i` is a function of (seed, i) alone.

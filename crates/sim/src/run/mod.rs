@@ -86,6 +86,9 @@ struct Sim<'o, L: Generator, O: Observer> {
 const PROGRESS_EVERY: u64 = 1 << 16;
 
 /// Runs a simulation.
+///
+/// # Errors
+/// When the configuration makes no sense; the error names the key.
 pub fn run(config: &SimConfig) -> Result<SimResult, SpecError> {
     run_observed(config, None, &mut ())
 }
@@ -110,6 +113,9 @@ pub fn run_observed<O: Observer>(
 }
 
 /// Whether this could be run, of a trace as far as its beginning says: everything is built and nothing run.
+///
+/// # Errors
+/// As [`run_observed`].
 pub fn check(config: &SimConfig, trace: Option<Replay>) -> Result<(), SpecError> {
     match (trace, &config.files, &config.streams) {
         (Some(trace), _, _) => Sim::new(config, replaying(trace), &mut ()).map(drop),
