@@ -51,18 +51,19 @@ def _station_percent(point: Point, name: str) -> float | None:
     return 100 * busy_ns / ((known[0]["servers"] or 1) * elapsed_ns)
 
 
+def counted_per_request(point: Point, *columns: str) -> float | None:
+    """What these columns of raidlab's own threads add up to, a request; None where one of them was not counted."""
+    counts = [point.counted(column) for column in columns]
+    requests = point.total("all_requests")
+    if not requests or any(count is None for count in counts):
+        return None
+    return sum(count for count in counts if count is not None) / requests
+
+
 def processor_time_us(point: Point, column: str) -> float | None:
     """A column of processor time a request, in microseconds; None where it was not counted."""
-    spent_ns = point.counted(column)
-    requests = point.total("all_requests")
-    return None if spent_ns is None or not requests else spent_ns / requests / NS_PER_US
-
-
-def context_switches_per_request(point: Point) -> float | None:
-    """Voluntary and involuntary switches a request; None where they were not counted."""
-    voluntary, involuntary = point.counted("voluntary_switches"), point.counted("involuntary_switches")
-    requests = point.total("all_requests")
-    return None if voluntary is None or involuntary is None or not requests else (voluntary + involuntary) / requests
+    spent_ns = counted_per_request(point, column)
+    return None if spent_ns is None else spent_ns / NS_PER_US
 
 
 METRICS = (
@@ -106,6 +107,6 @@ METRICS = (
         title="context switches a request",
         unit="1",
         meaning="context switches of raidlab's threads, divided by the requests completed",
-        compute=lambda point, reference: context_switches_per_request(point),
+        compute=lambda point, reference: counted_per_request(point, "voluntary_switches", "involuntary_switches"),
     ),
 )
