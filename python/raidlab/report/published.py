@@ -109,7 +109,7 @@ class TargetConclusions:
 
 
 def concluded(published: PublishedComparison | None, findings: Sequence[Finding]) -> list[TargetConclusions]:
-    """The study's conclusions, target by target: how many hold, and which do not; none where a check says INVALID."""
+    """The study's conclusions, target by target: how many hold, fail, or are undecided; none where a check says INVALID."""
     found: list[TargetConclusions] = []
     if published is None:
         return found
@@ -124,10 +124,10 @@ def concluded(published: PublishedComparison | None, findings: Sequence[Finding]
             continue
         held = sum(row.verdict == "holds" for row in judged)
         said = [f"{held} of {len(judged)} conclusions that are tested on any hardware hold"]
-        for verdict, word in (("fails", "what fails"), (NOISE, "within the noise")):
-            names = [row.id for row in judged if row.verdict == verdict]
-            if names:
-                said.append(f"{word}: {', '.join(names)}")
+        for verdict in ("fails", NOISE):
+            count = sum(row.verdict == verdict for row in judged)
+            if count:
+                said.append(f"{count} {'fail' if verdict == 'fails' and count > 1 else verdict}")
         found.append(TargetConclusions(target, "; ".join(said), rows))
     return found
 

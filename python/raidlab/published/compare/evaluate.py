@@ -81,6 +81,10 @@ class Evaluation:
         published = _published(claim, mapped)
         text = mapped.value or mapped.holds or ""
         row = PublishedRow(claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note)
+        if mapped.holds is not None:
+            # An order is printed in few words: what it is of stands in its conditions.
+            says = f"{published.text} {published.unit}".strip()
+            row = replace(row, says=f"{says} ({claim.conditions})" if says and claim.conditions else says)
         return self.worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=mapped.holds is not None)
 
     def _derived(self, name: str, derived: Derived) -> PublishedRow:
