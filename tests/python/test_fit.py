@@ -110,7 +110,7 @@ def known(tmp_path: Path) -> Path:
 def test_a_known_parameter_is_found_and_written(known: Path) -> None:
     loaded = load_study(str(known))
     mapping = load_mapping(known)
-    found = fit_study(loaded, mapping)
+    found = fit_study(loaded, mapping, leave_one_out=True)
     assert found.values["command"] == pytest.approx(300, rel=0.01)
     assert found.values["rate"] == pytest.approx(50, rel=0.01)
     assert found.before == {"command": 500, "rate": 20}
@@ -129,7 +129,7 @@ def test_what_is_held_out_moves_nothing_and_is_a_prediction(known: Path) -> None
     (known.parent / "published" / "times.csv").write_text(TIMES + "16,99\n", encoding="utf-8")
     (known.parent / "quantities.toml").write_text(QUANTITIES + 'held_out = ["times:16:*"]\n', encoding="utf-8")
     mapping = load_mapping(known)
-    found = fit_study(load_study(str(known)), mapping, leave_out=False)
+    found = fit_study(load_study(str(known)), mapping, leave_one_out=False)
     assert found.values["command"] == pytest.approx(300, rel=0.01)
     run = run_study(known, on=["original"], out=known.parent / "runs")
     kinds = {row.id: row.kind for row in compare_run(Analysis(run), mapping).published}

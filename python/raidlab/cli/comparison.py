@@ -55,10 +55,11 @@ def _errors(title: str, rows: Sequence[PublishedRow]) -> Table:
             *(one.table, one.kind, str(one.count)),
             *(f"{one.median:.2g} {one.unit}", f"{one.largest:.3g} {one.unit}"),
             one.worst if one.largest else "",
+            "" if one.left_out is None else f"{one.left_out[0]:.2g} and {one.left_out[1]:.3g} {one.unit}",
         )
         for one in errors_of(rows)
     )
-    headings = ("", "kind", "figures", "median", "largest", "where")
+    headings = ("", "kind", "figures", "median", "largest", "where", "without it")
     return plain_table(title, headings, found, right=("figures", "median", "largest"))
 
 
@@ -98,4 +99,12 @@ def print_fit(found: FitResult) -> None:
         )
         headings = ("", "figures", "median", "largest", "not identified by the rest")
         out.print(plain_table("\neach left out in turn, predicted from the rest", headings, rows))
+        fitted = {row.id: row.value for row in found.rows}
+        figures = (
+            (row.id, f"{row.published.text} {row.published.unit}", f"{fitted[row.id]:.4g}", f"{row.value:.4g}")
+            for one in found.left_out
+            for row in one.rows
+        )
+        columns = ("", "published", "fitted", "without it")
+        out.print(plain_table("\nevery figure as the rest predicts it", columns, figures, right=columns[1:]))
     out.print(Text(f"{len(found.values)} parameters against {len(found.rows)} data points; {found.trials} trials"))
