@@ -13,7 +13,7 @@ from rich.text import Text
 from raidlab.cli.output import plain_table
 from raidlab.cli.terminal import console
 from raidlab.fit import FitResult
-from raidlab.published.compare import PublishedComparison, PublishedRow, errors_of
+from raidlab.published.compare import Errors, PublishedComparison, PublishedRow, errors_of
 from raidlab.study.parameters import Parameter
 
 _STYLES = {"error": "bold red", "fails": "yellow", "within the noise": "yellow", "holds": "green"}
@@ -50,17 +50,24 @@ def _line(row: PublishedRow) -> Text:
 
 
 def _errors(title: str, rows: Sequence[PublishedRow]) -> Table:
-    found = (
-        (
+    errors = errors_of(rows)
+    has_left_out = any(one.left_out for one in errors)
+    found = [
+        [
             *(one.table, one.kind, str(one.count)),
             *(f"{one.median:.2g} {one.unit}", f"{one.largest:.3g} {one.unit}"),
+            *((_left_out(one),) if has_left_out else ()),
             one.worst if one.largest else "",
-            "" if one.left_out is None else f"{one.left_out[0]:.2g} and {one.left_out[1]:.3g} {one.unit}",
-        )
-        for one in errors_of(rows)
-    )
-    headings = ("", "kind", "figures", "median", "largest", "where", "without it")
+        ]
+        for one in errors
+    ]
+    headings = ("", "kind", "figures", "median", "largest", *(("without it",) if has_left_out else ()), "where")
     return plain_table(title, headings, found, right=("figures", "median", "largest"))
+
+
+def _left_out(one: Errors) -> str:
+    """What a table's figures would have been predicted as without it: median and largest error."""
+    return "" if one.left_out is None else f"{one.left_out[0]:.2g}, {one.left_out[1]:.3g} {one.unit}"
 
 
 def _counts(comparison: PublishedComparison) -> str:
