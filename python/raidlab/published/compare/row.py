@@ -90,6 +90,8 @@ class PublishedRow:
     """The ends of its 95 % interval over repeats."""
     error: float | None = None
     """In percent, or in points."""
+    left_out: float | None = None
+    """What it is predicted as by parameters found without its group; None where no fit has left it out."""
     table: str = ""
     """The group that it is summed up with."""
     note: str = ""
@@ -127,6 +129,11 @@ class PublishedRow:
         if self.verdict == "compared" and self.error is not None:
             return abs(self.error) > (MISS_POINTS if self.published.is_percent else MISS_PERCENT)
         return self.verdict == "fails"
+
+    @property
+    def left_out_error(self) -> float | None:
+        """How far that lies from what was printed, in percent or in points."""
+        return None if self.left_out is None else error_of(self.published, self.left_out)
 
     @property
     def error_unit(self) -> str:
