@@ -26,7 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def _measures(ids: list[str], array: str) -> list[dict[str, object]]:
-    """What the claims take of an array, without naming it; the mean of streams is what is taken when nothing is said."""
+    """What the claims take of an array, without naming it."""
     quantities = load_mapping(load_study("jlab1998").file).quantities
     names = {name for one in ids for name in read(quantities.claim[one].holds or "").names}
     found = [dict(quantities.measure[name]) for name in sorted(names)]
