@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.conclude import CONCLUSIONS, conclusions_on
-from raidlab.published.compare.evaluate import Evaluation
+from raidlab.published.compare.evaluate import Evaluation, ids_of
 from raidlab.published.compare.row import MISS_PERCENT, MISS_POINTS, Published, PublishedRow, error_of
 from raidlab.published.compare.summary import FILE, HEADER, Errors, errors_of, write_csv
 from raidlab.published.quantities import Source
@@ -116,6 +116,7 @@ __all__ = [
     "compare_run",
     "error_of",
     "errors_of",
+    "ids_of",
     "parameters_of",
     "write_csv",
 ]

@@ -102,14 +102,16 @@ class Evaluation:
                 upper = line.get(column.up_to, "") if column.up_to else ""
                 printed = Published("", line[name], upper, column.unit) if column.up_to else Published(line[name])
                 printed = replace(printed, unit=column.unit)
-                label = f"{table.name}:{','.join(text for text in keys.values() if text)}:{name}"
+                label = row_id(table.name, keys, name)
                 row = PublishedRow(
                     table.name, label, column.value, printed, "compared", table=table.name, note=column.note
                 )
+                expression = read(column.value)
                 if why is not None:
-                    yield replace(row, verdict="not evaluated", note=why)
+                    named = _named(expression, measures)
+                    yield replace(row, verdict="not evaluated", note=why, measures=named)
                 else:
-                    yield self._worked_out(row, read(column.value), measures, operands_of(keys), holds=False)
+                    yield self._worked_out(row, expression, measures, operands_of(keys), holds=False)
             for name, order in columns.order.items():
                 if name in line:
                     yield self._ordered(table.name, name, order, keys, measures, line[name])
@@ -138,6 +140,7 @@ class Evaluation:
     ) -> PublishedRow:
         """The row with the expression's value in it."""
         known = Known(self, measures, operands)
+        row = replace(row, measures=_named(expression, measures))
         try:
             value = expression.value(known)
             each = known.each(expression)
@@ -146,6 +149,8 @@ class Evaluation:
         except ValueError as error:
             return replace(row, verdict="error", note=str(error))
         kind = self.kind_of(row, [measures[name] for name in known.readings])
+        if known.readings:
+            row = replace(row, measures=tuple(measures[name] for name in known.readings))
         if holds or isinstance(value, bool):
             figures = ", ".join(f"{name} = {reading.value:.4g}" for name, reading in known.readings.items())
             note = "; ".join(part for part in (figures, row.note) if part)
@@ -174,6 +179,26 @@ class Evaluation:
         """Whether the study keeps a figure from its fit."""
         fit = self.mapping.quantities.fit
         return fit is not None and any(fnmatchcase(row.id, pattern) for pattern in fit.held_out)
+
+
+def _named(expression: Expression, measures: Measures) -> tuple[Mapping[str, object], ...]:
+    """The measures that an expression names."""
+    return tuple(measures[name] for name in sorted(expression.names & set(measures)))
+
+
+def ids_of(mapping: StudyMapping) -> list[str]:
+    """The ids of every figure that a study printed: of claims, and of the columns of values of its tables."""
+    ids = [claim.id for claim in read_claims(mapping.published)]
+    for columns in mapping.columns.table:
+        for table in read_tables(mapping.published, columns.file):
+            for line in table.rows:
+                ids += [row_id(table.name, columns.keys_of(line), name) for name in columns.column if name in line]
+    return ids
+
+
+def row_id(table: str, keys: Mapping[str, str], column: str) -> str:
+    """What a figure of a table is called: table, keys and column."""
+    return f"{table}:{','.join(text for text in keys.values() if text)}:{column}"
 
 
 class NoReadingError(Exception):

@@ -9,6 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -91,6 +92,8 @@ class PublishedRow:
     table: str = ""
     """The group that it is summed up with."""
     note: str = ""
+    measures: tuple[Mapping[str, object], ...] = ()
+    """What its value was taken from: the measures that were read, or those named where none had to be."""
 
     @property
     def is_miss(self) -> bool:
