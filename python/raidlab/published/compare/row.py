@@ -40,6 +40,8 @@ class Published:
         """As people write it."""
         if self.value:
             return self.value
+        if self.low and self.low == self.high:
+            return self.low
         if self.low and self.high:
             return f"{self.low} to {self.high}"
         return f"at least {self.low}" if self.low else f"at most {self.high}" if self.high else ""

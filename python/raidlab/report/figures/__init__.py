@@ -18,6 +18,7 @@ from raidlab.report.figures import (
     bars,
     curves,
     file_sizes,
+    layout,
     member_time,
     printed,
     quantities,
@@ -51,6 +52,7 @@ OWN = (
     quantities,
     total_time,
     file_sizes,
+    layout,
     printed,
 )
 FIGURES = (*COMMON, *OWN)

@@ -2,12 +2,14 @@
 
 Requests outstanding count over all volumes, so the curve of k volumes with d each stands at k x d; over those of one
 volume (`depth_per_volume`) it would stand too far to the left, and too high beside others. Upright strokes are 95 %
-intervals over repeats. Results of others are dashed, hollow, and say that they are foreign.
+intervals over repeats. Where lines are many, each stands a little beside the next. Results of others are dashed,
+hollow, and say that they are foreign.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import altair as alt
@@ -42,6 +44,8 @@ X_TITLES = {
     "rate_per_s": "offered a second",
 }
 _IOPS = "iops"
+# More lines than these hide one another where they meet; each then stands so many octaves beside the next.
+_CROWD, _STEP = 5, 0.055
 
 
 def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
@@ -107,6 +111,12 @@ def _foreign(analysis: Analysis, spec: StudyFigure) -> list[Mark]:
     ]
 
 
+def _apart(marks: list[Mark], shown: list[str]) -> list[Mark]:
+    """Marks with each line a little to the right of the one before, all of them around the load that they had."""
+    middle = (len(shown) - 1) / 2
+    return [replace(mark, x=mark.x * 2 ** (_STEP * (shown.index(mark.line) - middle))) for mark in marks]
+
+
 def _chart(
     marks: list[Mark],
     over: list[Mark],
@@ -118,13 +128,15 @@ def _chart(
 ) -> Chart:
     known = [*names, *dict.fromkeys(mark.line for mark in foreign)]
     shown = shown_of(known, [*marks, *foreign])
+    depths = sorted({mark.x for mark in [*marks, *foreign]})
+    if spec.x != "rate_per_s" and spec.scale == "log" and len(shown) > _CROWD:
+        marks, over = _apart(marks, shown), _apart(over, shown)
     colour, shape = colour_and_shape(known, shown, alt.Legend(columns=columns_for(shown), labelLimit=380))
     x_title, y_title = _x_title(spec), axis_title([metric])
     if spec.x == "rate_per_s" or spec.scale == "linear":
         scale, axis = alt.Scale(zero=False, padding=10), alt.Axis(tickCount=6)
     else:
         scale = alt.Scale(type="log", base=2, nice=False, padding=10)
-        depths = sorted({mark.x for mark in [*marks, *foreign]})
         axis = alt.Axis(values=depths, format="~g", labelOverlap="greedy")
     axes = Axes(alt.X("x:Q", title=x_title, scale=scale, axis=axis), upward(y_title), colour)
     layers = [*upright_strokes(marks, axes, y_title), line_layer(marks, axes), point_layer(marks, axes, shape)]

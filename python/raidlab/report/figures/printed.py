@@ -28,7 +28,7 @@ def figures(analysis: Analysis, published: PublishedComparison | None = None) ->
 
 def _panels(_analysis: Analysis, spec: StudyFigure, _target: str, printed: Printed) -> Iterator[Panel]:
     for index, pattern in enumerate(spec.printed):
-        rows = list(rows_named(printed.rows, [pattern]))
+        rows = [row for row in rows_named(printed.rows, [pattern]) if list(hollow_marks(row, Mark("", 0.0)))]
         names = _names(rows)
         marks: list[Mark] = []
         over: list[Mark] = []
@@ -52,4 +52,4 @@ def _names(rows: Sequence[PublishedRow]) -> list[str]:
     alone = [found.pop() for found in arrays if len(found) == 1]
     if len(set(alone)) == len(rows):
         return alone
-    return [row.id.split(":")[1].replace("_", " ") if ":" in row.id else row.id for row in rows]
+    return [row.id.split(":")[1].replace("_", " ").replace(",", ", ") if ":" in row.id else row.id for row in rows]

@@ -22,10 +22,11 @@ import altair as alt
 from raidlab.analysis.metrics import Point
 from raidlab.published.compare import PublishedComparison, PublishedRow
 from raidlab.published.quantities import Source, checked_measure, held
-from raidlab.published.quantities.metric import AtPercentile, chosen
+from raidlab.published.quantities.metric import AtDepth, AtPercentile, chosen
 from raidlab.report.figures.chart import Axes, Mark, data_of
 from raidlab.report.figures.style import INK
 from raidlab.study.published import number
+from raidlab.study.words import Table
 
 PRINTED = "printed"
 _SIZE, _WIDTH = 130, 1.6
@@ -82,7 +83,14 @@ def rows_named(rows: Iterable[PublishedRow], patterns: Sequence[str]) -> Iterato
 
 def loads_of(row: PublishedRow) -> list[Any]:
     """At which load each of the measures behind a printed figure is taken; None of one that is of no single load."""
-    return [getattr(checked_measure(measure)[1], "at", None) for measure in row.measures]
+    found = [checked_measure(measure)[1] for measure in row.measures]
+    return [keys_at(keys) for keys in found]
+
+
+def keys_at(keys: Table) -> Any:
+    """The load that the keys of a measure name: of streams as many at once."""
+    copies = getattr(keys, "copies", None)
+    return getattr(keys, "at", None) if copies is None else AtDepth(depth=copies)
 
 
 def is_held(row: PublishedRow) -> bool:

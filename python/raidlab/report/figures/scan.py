@@ -14,7 +14,7 @@ import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric
 from raidlab.published.compare import PublishedComparison
-from raidlab.published.quantities import Source
+from raidlab.published.quantities import Reading, Source
 from raidlab.report.figures.chart import (
     DASHED,
     Axes,
@@ -30,7 +30,7 @@ from raidlab.report.figures.chart import (
     upward,
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import BY_KIND, axis_title, own_figures, percent_of, reading_at, source_of, span_of
+from raidlab.report.figures.own import axis_title, metrics_of, own_figures, percent_of, reading_at, source_of, span_of
 from raidlab.report.figures.printed_points import Printed, hollow_layers, in_words
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import number, of_lines
@@ -55,9 +55,9 @@ def figures(analysis: Analysis, published: PublishedComparison | None = None) ->
 
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
-    metric = BY_KIND.get(spec.metrics[0])
+    [metric] = metrics_of(spec)
     source = source_of(analysis, target)
-    if metric is None or spec.over is None:
+    if spec.over is None:
         return
     lines = spec.lines or [FigureScan(name=name, arrays=[name], workloads=spec.workloads) for name in spec.arrays]
     found = [one for line in lines for one in _marks(source, spec, spec.over, line, metric)]
@@ -83,6 +83,8 @@ def _marks(
                 found = percent_of(found, reading_at(source, metric.kind, line.reference, name, spec.at))
             x = _along(over, source.run.tree(array), works[name])
             if found is not None and x is not None:
+                times = spec.times if line.reference is None else 1.0
+                found = Reading(times * found.value, tuple(times * one for one in found.each))
                 unit = metric.unit if line.reference is None else f"% of {line.reference}"
                 where = f"{_TITLES[over].replace(', log scale', '')} {number(x)}"
                 tip = f"{line.name}, {where}: {number(found.value)} {unit}"
