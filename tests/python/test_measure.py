@@ -232,6 +232,8 @@ def test_a_kept_run_can_be_read_and_reported(file: Path, tmp_path: Path) -> None
     [
         (["/nowhere/at/all"], 2, "there is no such file, directory or device"),
         (["null", "--depth", "0"], 2, "--depth: '0'"),
+        (["null", "--size", "8kb"], 2, "--size: 8000 bytes are not whole sectors"),
+        (["null", "--address", "strided:700"], 2, "--address: 700 bytes are not whole sectors"),
         (["null", "--size", "1000"], 2, "1000"),
         (["null", "null", "--depth", "1"], 2, "leaves some with nothing"),
         ([".", "--file-size", "100TiB"], 2, "a smaller --file-size"),

@@ -24,7 +24,7 @@ from raidlab.errors import EngineError, InputError
 from raidlab.formats.toml import toml_text
 from raidlab.measure.places import Place, TargetSpec, short_name, wanted_targets
 from raidlab.measure.request import MeasureRequest, RequestedTimes
-from raidlab.measure.words import Document
+from raidlab.measure.words import Document, flag_of
 from raidlab.study import LoadedStudy
 from raidlab.study.cell import Drive
 from raidlab.study.check import Geometry, chunk_sizes, count_leaves, writes
@@ -57,7 +57,7 @@ class ResultLine:
     """One a volume, or what the array's members are dealt over."""
 
     def error_at_target(self, error: Failure) -> Failure:
-        """An error of the engine, said of the target as the user wrote it.
+        """An error of the engine, said of the target as the user wrote it, or of the flag whose value it is about.
 
         Examples
         --------
@@ -66,7 +66,9 @@ class ResultLine:
         "TARGET: 'b': gone"
         """
         number = re.match(r"(?:targets|members)\[(\d+)\]", error.key)
-        word = self.name if number is None else self.places[int(number[1]) % len(self.places)].word
+        if number is None:
+            return error.at(flag_of(error.key) or f"TARGET: '{self.name}'")
+        word = self.places[int(number[1]) % len(self.places)].word
         return error.at(f"TARGET: '{word}'")
 
 

@@ -58,8 +58,8 @@ _FLAG_OF = {
     "open": "--rate",
     "rate_mb_s": "--rate",
 }
-# Keys of files and streams whose flag is called like them.
-_ALIKE = ("buffers", "count", "data", "io", "lists", "readers")
+# Keys whose flag is called like them, or gives them.
+_ALIKE = ("address", "align", "buffers", "count", "data", "io", "lists", "readers")
 
 
 class Flags:
@@ -242,6 +242,19 @@ def known_cpus(cpus: tuple[int, ...]) -> tuple[int, ...]:
     return cpus
 
 
+def flag_of(key: str) -> str | None:
+    """The flag that gives a key of a cell; None where none does.
+
+    Examples
+    --------
+    >>> flag_of("workload.size.bytes"), flag_of("targets[0]")
+    ('--size', None)
+    """
+    names = reversed(re.sub(r"\[\d+\]", "", key).split("."))
+    flags = (_FLAG_OF.get(name, f"--{name}" if name in _ALIKE else None) for name in names)
+    return next((flag for flag in flags if flag), None)
+
+
 def said_of_flag(error: CellFailedError, otherwise: str) -> CellFailedError:
     """An error of the engine about a key of a cell, said of its flag, or of the arguments where it has none.
 
@@ -251,8 +264,7 @@ def said_of_flag(error: CellFailedError, otherwise: str) -> CellFailedError:
     >>> str(said_of_flag(told, "FROM TO"))
     '--block: 7 is too little'
     """
-    key = re.sub(r"\[\d+\]$", "", error.key).rpartition(".")[2]
-    told = str(error.at(_FLAG_OF.get(key, f"--{key}" if key in _ALIKE else otherwise)))
+    told = str(error.at(flag_of(error.key) or otherwise))
     return CellFailedError(told.removesuffix(_ONLY_IN_FILES), error.kind)
 
 
