@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 
 import altair as alt
 
@@ -44,8 +44,8 @@ X_TITLES = {
     "rate_per_s": "offered a second",
 }
 _IOPS = "iops"
-# More lines than these hide one another where they meet; each then stands so many octaves beside the next.
-_CROWD, _STEP = 5, 0.055
+# More lines than these hide one another where they meet; they then take so much of the way to the next load.
+_CROWD, _WAY = 5, 0.6
 
 
 def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
@@ -111,10 +111,12 @@ def _foreign(analysis: Analysis, spec: StudyFigure) -> list[Mark]:
     ]
 
 
-def _apart(marks: list[Mark], shown: list[str]) -> list[Mark]:
+def _apart(marks: list[Mark], shown: list[str], depths: list[float]) -> list[Mark]:
     """Marks with each line a little to the right of the one before, all of them around the load that they had."""
+    least = min((high / low for low, high in pairwise(depths)), default=1.0)
     middle = (len(shown) - 1) / 2
-    return [replace(mark, x=mark.x * 2 ** (_STEP * (shown.index(mark.line) - middle))) for mark in marks]
+    shares = {name: _WAY * (place - middle) / len(shown) for place, name in enumerate(shown)}
+    return [replace(mark, x=mark.x * least ** shares[mark.line]) for mark in marks]
 
 
 def _chart(
@@ -130,7 +132,7 @@ def _chart(
     shown = shown_of(known, [*marks, *foreign])
     depths = sorted({mark.x for mark in [*marks, *foreign]})
     if spec.x != "rate_per_s" and spec.scale == "log" and len(shown) > _CROWD:
-        marks, over = _apart(marks, shown), _apart(over, shown)
+        marks, over = _apart(marks, shown, depths), _apart(over, shown, depths)
     colour, shape = colour_and_shape(known, shown, alt.Legend(columns=columns_for(shown), labelLimit=380))
     x_title, y_title = _x_title(spec), axis_title([metric])
     if spec.x == "rate_per_s" or spec.scale == "linear":
