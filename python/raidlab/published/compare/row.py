@@ -41,6 +41,8 @@ class Published:
         """As people write it."""
         if self.value:
             return self.value
+        if self.low and self.low == self.high:
+            return self.low
         if self.low and self.high:
             return f"{self.low} to {self.high}"
         return f"at least {self.low}" if self.low else f"at most {self.high}" if self.high else ""
@@ -101,6 +103,8 @@ class PublishedRow:
     """What the comparisons say of which it is made, the weakest first."""
     readings: Mapping[str, float] = field(default_factory=dict)
     """What stands behind the names of a claim's or a conclusion's expression."""
+    measures: tuple[Mapping[str, object], ...] = ()
+    """What its value was taken from: the measures that were read, or those named where none had to be."""
 
     @property
     def is_judged(self) -> bool:
