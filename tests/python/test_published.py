@@ -323,7 +323,7 @@ def test_chen_compares_within_its_targets(tmp_path: Path) -> None:
             limit = 4.0 if row.published.is_percent else 6.5
             assert abs(row.error) <= limit, f"{row.id}: {row.value} against {row.published.text}"
     assert {row.verdict for row in comparison.conclusions} <= {"holds", "fails", "within the noise"}
-    drawn = {figure.key for figure in make_figures(analyse(run))}
+    drawn = {figure.key for figure in make_figures(analyse(run), comparison)}
     assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn
 
 
@@ -344,5 +344,5 @@ def test_ou_evaluates_every_order_that_a_simulation_can(tmp_path: Path) -> None:
     assert rows["pairs-at-least-raid10"].verdict == "holds", rows["pairs-at-least-raid10"].sentence
     assert rows["o07-cpu-raid5-write"].error is not None and abs(rows["o07-cpu-raid5-write"].error) < 2
     # Every figure of the study is drawn.
-    drawn = {figure.key for figure in make_figures(analyse(run))}
+    drawn = {figure.key for figure in make_figures(analyse(run), comparison)}
     assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn
