@@ -269,7 +269,7 @@ def test_figures_are_drawn_under_the_studys_names(run: Run, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("metrics", "labels"),
     [
-        (["streams_read_mb_s", "streams_write_mb_s"], {"both": "5.7 + 18.2", "one": "9.6"}),
+        (["streams_read_mb_s", "streams_write_mb_s"], {"both": "5.7 and 18.2", "one": "9.6"}),
         (["host_requests_percent", "host_parity_percent"], {"both": "23.9", "one": "9.6"}),
     ],
 )

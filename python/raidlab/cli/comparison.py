@@ -15,7 +15,7 @@ from rich.text import Text
 from raidlab.cli.output import plain_table
 from raidlab.cli.terminal import console
 from raidlab.fit import FitResult
-from raidlab.published.compare import PublishedComparison, PublishedRow, errors_of
+from raidlab.published.compare import Errors, PublishedComparison, PublishedRow, errors_of
 from raidlab.study.parameters import Parameter
 
 _STYLES = {"error": "bold red", "fails": "yellow", "within the noise": "yellow", "holds": "green"}
@@ -89,16 +89,24 @@ def _wrapped(head: str, text: str, *, style: str) -> Iterator[Text]:
 
 
 def _errors(title: str, rows: Sequence[PublishedRow]) -> Table:
-    found = (
-        (
+    errors = errors_of(rows)
+    has_left_out = any(one.left_out for one in errors)
+    found = [
+        [
             *(one.table, one.kind, str(one.count)),
             *(f"{one.median:.2g} {one.unit}", f"{one.largest:.3g} {one.unit}"),
+            *((_left_out(one),) if has_left_out else ()),
             one.worst if one.largest else "",
-        )
-        for one in errors_of(rows)
-    )
-    headings = ("", "kind", "figures", "median", "largest", "where")
+        ]
+        for one in errors
+    ]
+    headings = ("", "kind", "figures", "median", "largest", *(("without it",) if has_left_out else ()), "where")
     return plain_table(title, headings, found, right=("figures", "median", "largest"))
+
+
+def _left_out(one: Errors) -> str:
+    """What a table's figures would have been predicted as without it: median and largest error."""
+    return "" if one.left_out is None else f"{one.left_out[0]:.2g}, {one.left_out[1]:.3g} {one.unit}"
 
 
 def _counts(comparison: PublishedComparison) -> str:
@@ -137,4 +145,12 @@ def print_fit(found: FitResult) -> None:
         )
         headings = ("", "figures", "median", "largest", "not identified by the rest")
         out.print(plain_table("\neach left out in turn, predicted from the rest", headings, rows))
+        fitted = {row.id: row.value for row in found.rows}
+        figures = (
+            (row.id, f"{row.published.text} {row.published.unit}", f"{fitted[row.id]:.4g}", f"{row.value:.4g}")
+            for one in found.left_out
+            for row in one.rows
+        )
+        columns = ("", "published", "fitted", "without it")
+        out.print(plain_table("\nevery figure as the rest predicts it", columns, figures, right=columns[1:]))
     out.print(Text(f"{len(found.values)} parameters against {len(found.rows)} data points; {found.trials} trials"))

@@ -112,7 +112,10 @@ def compare(
 def fit(
     study: Study,
     write: Annotated[bool, flag("--write", "Write what was found into the files of the study's hardware.")] = False,
-    leave_out: Annotated[bool, flag("--leave-out/--no-leave-out", "Leave each group of figures out in turn.")] = True,
+    leave_one_out: Annotated[
+        bool,
+        flag("--leave-one-out", "Also leave each table out in turn, and print what the rest alone predicts of it."),
+    ] = False,
 ) -> None:
     """Find the fitted parameters of a study's own hardware anew, from the figures it published.
 
@@ -120,17 +123,21 @@ def fit(
     """
     from raidlab.cli.comparison import print_fit
     from raidlab.fit import fit_study, write_values
+    from raidlab.published.compare import write_left_out
     from raidlab.study import load_study
     from raidlab.study.mapping import load_mapping
 
     loaded = load_study(study)
     mapping = load_mapping(loaded.file)
-    found = fit_study(loaded, mapping, leave_out=leave_out, note=say)
+    found = fit_study(loaded, mapping, leave_one_out=leave_one_out, note=say)
     with printing():
         print_fit(found)
     if write:
         for file in write_values(loaded, mapping.quantities.target, found.values):
             say(f"written: {file}")
+        if leave_one_out:
+            rows = [row for group in found.left_out for row in group.rows]
+            say(f"written: {write_left_out(rows, loaded.file.parent)}")
 
 
 @app.command("sheet")

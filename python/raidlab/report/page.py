@@ -47,7 +47,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 def write_page(analysis: Analysis, published: PublishedComparison | None = None, choice: Choice | None = None) -> Path:
     """Write the page and the figures into the run's folder; returns the page's path."""
-    figures = make_figures(analysis)
+    figures = make_figures(analysis, published)
     try:
         with analysis.run.directory() as folder:
             with folder.child(FIGURES_FOLDER, make=True) as place:

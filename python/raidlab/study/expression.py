@@ -29,6 +29,11 @@ _LONGEST = 2000
 _DEEPEST = 200
 
 
+def furthest(wanted: float, *values: float) -> float:
+    """Of several values the one that is furthest from the first: what stands for all of them where all are meant."""
+    return max(values, key=lambda value: abs(value - wanted))
+
+
 def about(first: float, second: float, percent: float = ABOUT_PERCENT) -> bool:
     """Whether two figures differ by at most ``percent`` of the larger."""
     return abs(first - second) <= percent / 100 * max(abs(first), abs(second))
@@ -42,6 +47,7 @@ FUNCTIONS: dict[str, Callable[..., float | bool]] = {
     "log": math.log,
     "median": lambda *values: statistics.median(values),
     "about": about,
+    "furthest": furthest,
 }
 
 

@@ -108,14 +108,16 @@ class Evaluation:
                 upper = line.get(column.up_to, "") if column.up_to else ""
                 printed = Published("", line[name], upper, column.unit) if column.up_to else Published(line[name])
                 printed = replace(printed, unit=column.unit)
-                label = f"{table.name}:{','.join(text for text in keys.values() if text)}:{name}"
+                label = row_id(table.name, keys, name)
                 row = PublishedRow(
                     table.name, label, column.value, printed, "compared", table=table.name, note=column.note
                 )
+                expression = read(column.value)
                 if why is not None:
-                    yield replace(row, verdict="not evaluated", note=why)
+                    named = _named(expression, measures)
+                    yield replace(row, verdict="not evaluated", note=why, measures=named)
                 else:
-                    yield self.worked_out(row, read(column.value), measures, operands_of(keys), holds=False)
+                    yield self.worked_out(row, expression, measures, operands_of(keys), holds=False)
             for name, order in columns.order.items():
                 if name in line:
                     yield self._ordered(table.name, name, order, keys, measures, line[name])
@@ -144,6 +146,7 @@ class Evaluation:
     ) -> PublishedRow:
         """The row with the expression's value in it, or with what it says in words."""
         known = Known(self, measures, operands)
+        row = replace(row, measures=_named(expression, measures))
         try:
             # All readings are taken first, so that their repeats are known.
             value = None if holds else expression.value(known)
@@ -159,6 +162,8 @@ class Evaluation:
         except ValueError as error:
             return replace(row, verdict="error", note=str(error))
         kind = self.kind_of(row, [measures[name] for name in known.readings])
+        if known.readings:
+            row = replace(row, measures=tuple(measures[name] for name in known.readings))
         if value is None or isinstance(value, bool):
             readings = {name: reading.value for name, reading in known.readings.items()}
             return replace(row, verdict=verdict, kind=kind, clauses=tuple(clauses), readings=readings)
@@ -185,6 +190,26 @@ class Evaluation:
         """Whether the study keeps a figure from its fit."""
         fit = self.mapping.quantities.fit
         return fit is not None and any(fnmatchcase(row.id, pattern) for pattern in fit.held_out)
+
+
+def _named(expression: Expression, measures: Measures) -> tuple[Mapping[str, object], ...]:
+    """The measures that an expression names."""
+    return tuple(measures[name] for name in sorted(expression.names & set(measures)))
+
+
+def ids_of(mapping: StudyMapping) -> list[str]:
+    """The ids of every figure that a study printed: of claims, and of the columns of values of its tables."""
+    ids = [claim.id for claim in read_claims(mapping.published)]
+    for columns in mapping.columns.table:
+        for table in read_tables(mapping.published, columns.file):
+            for line in table.rows:
+                ids += [row_id(table.name, columns.keys_of(line), name) for name in columns.column if name in line]
+    return ids
+
+
+def row_id(table: str, keys: Mapping[str, str], column: str) -> str:
+    """What a figure of a table is called: table, keys and column."""
+    return f"{table}:{','.join(text for text in keys.values() if text)}:{column}"
 
 
 class NoReadingError(Exception):

@@ -49,6 +49,8 @@ class Errors:
     largest: float
     worst: str
     """The id of the largest."""
+    left_out: tuple[float, float] | None = None
+    """Median and largest of what figures would have been predicted as without their group; None where none was."""
 
 
 def errors_of(rows: Iterable[PublishedRow]) -> list[Errors]:
@@ -63,7 +65,9 @@ def errors_of(rows: Iterable[PublishedRow]) -> list[Errors]:
 def _errors(key: tuple[str, str, str], rows: list[PublishedRow]) -> Errors:
     sizes = [abs(row.error or 0.0) for row in rows]
     largest = max(sizes)
-    return Errors(*key, len(rows), median(sizes), largest, rows[sizes.index(largest)].id)
+    left = [abs(error) for row in rows if (error := row.left_out_error) is not None]
+    without = (median(left), max(left)) if left else None
+    return Errors(*key, len(rows), median(sizes), largest, rows[sizes.index(largest)].id, without)
 
 
 def write_csv(rows: Iterable[PublishedRow], folder: Directory) -> Path:

@@ -16,6 +16,7 @@ from raidlab.errors import InputError
 from raidlab.published.quantities import (
     access_count,
     device,
+    equal_amounts,
     file_size_line,
     held,
     metric,
@@ -44,6 +45,7 @@ _ROOMS = (
     regression,
     file_size_line,
     stream_rate,
+    equal_amounts,
     stage,
     held,
     access_count,
