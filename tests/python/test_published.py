@@ -335,7 +335,8 @@ def test_ou_evaluates_every_order_that_a_simulation_can(tmp_path: Path) -> None:
     loaded = load_study("ou2007")
     run = run_study(loaded, on=["original"], out=tmp_path, quick=True)
     mapping = load_mapping(loaded.file)
-    rows = {row.id: row for row in compare_run(analyse(run), mapping).rows}
+    comparison = compare_run(analyse(run), mapping)
+    rows = {row.id: row for row in comparison.rows}
     assert not [f"{row.id}: {row.note}" for row in rows.values() if row.verdict == "error"]
     for claim in read_claims(mapping.published):
         if claim.kind == "ordinal" and claim.checkable_by == "simulation":
