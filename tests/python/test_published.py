@@ -259,6 +259,28 @@ def test_the_command_line_compares_a_run(small_run: Run, small_folder: Path) -> 
     assert (run / "comparison.csv").is_file()
 
 
+def test_a_terminal_of_80_columns_reads_verdicts_in_words(
+    small_run: Run, small_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from raidlab.cli.comparison import print_comparison
+
+    own = '[conclusion.order]\nsays = "Mirrors write faster"\nholds = "raid10 > raid5"\n[fit]'
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]", own), encoding="utf-8")
+    comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
+
+    def printed(*, all_rows: bool, details: bool) -> str:
+        print_comparison(comparison, all_rows=all_rows, details=details)
+        text = capsys.readouterr().out
+        assert all(len(line) <= 80 for line in text.splitlines())
+        return text
+
+    short = printed(all_rows=False, details=False)
+    assert "holds: Mirrors write faster" in short and "raid10 gives" in short
+    assert "raid10 = " not in short and "relative:raid0,8" not in short.split("where")[0]
+    assert "raid10 = " in printed(all_rows=False, details=True)
+    assert "s-skipped" in printed(all_rows=True, details=False)
+
+
 def test_a_run_that_has_nothing_to_compare_says_what_would(small_run: Run, small_folder: Path) -> None:
     file = small_folder / "quantities.toml"
     file.write_text(QUANTITIES.replace('target = "sim"', 'target = "original"'), encoding="utf-8")
