@@ -54,12 +54,15 @@ def compare(
     out: Annotated[str, option("DIR", "Where run folders are.")] = "runs",
     seed: Annotated[int | None, number("The root seed; the study's by default.")] = None,
     quick: Annotated[bool, flag("--quick", "A short run: wider intervals.")] = False,
-    all_rows: Annotated[bool, flag("--all", "Also list what is not evaluated.")] = False,
+    all_rows: Annotated[bool, flag("--all", "List every figure and claim, and what is not evaluated.")] = False,
+    details: Annotated[
+        bool, flag("--details", "Also print the expression of each claim and conclusion, and the figures in it.")
+    ] = False,
 ) -> None:
     """Set every published figure of a study beside what its own hardware gives in the simulator.
 
-    Prints value and error of each, medians and maxima, and writes comparison.csv into the run's folder. The exit code
-    is 3 if a check says INVALID of the run.
+    Prints the errors of each table, what misses, and the study's claims and conclusions in words. Every figure is in
+    comparison.csv, which it writes into the run's folder. The exit code is 3 if a check says INVALID of the run.
     """
     import sys
     from pathlib import Path
@@ -95,7 +98,7 @@ def compare(
         )
     analysis = analyse(result)
     with printing():
-        print_comparison(comparison, all_rows=all_rows)
+        print_comparison(comparison, all_rows=all_rows, details=details)
     say(f"written: {result.folder / FILE}; report: {write_page(analysis, comparison, choice_of(result, loaded))}")
     if comparison.errors:
         raise typer.Exit(EXIT_BAD_INPUT)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.conclude import CONCLUSIONS, conclusions_on
-from raidlab.published.compare.evaluate import Evaluation
+from raidlab.published.compare.evaluate import Evaluation, ids_of
 from raidlab.published.compare.left_out import read_left_out, write_left_out
 from raidlab.published.compare.row import FITTED, MISS_PERCENT, MISS_POINTS, Published, PublishedRow, error_of
 from raidlab.published.compare.summary import FILE, HEADER, Errors, errors_of, write_csv
@@ -120,6 +120,7 @@ __all__ = [
     "compare_run",
     "error_of",
     "errors_of",
+    "ids_of",
     "parameters_of",
     "write_csv",
     "write_left_out",

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from raidlab.directory import Directory
+from raidlab.published.compare.clause import sentence_of
 from raidlab.published.compare.row import PublishedRow
 from raidlab.results.spreadsheet import spreadsheet_text
 
@@ -81,6 +82,10 @@ def write_csv(rows: Iterable[PublishedRow], folder: Directory) -> Path:
 def _fields(row: PublishedRow) -> list[str]:
     shown = row.verdict if row.value is None else _number(row.value)
     note = row.note
+    if row.clauses:
+        alone = "one run, without an interval" if row.is_single else ""
+        figures = sentence_of(row.clauses, len(row.clauses))
+        note = "; ".join(part for part in (row.says, figures, alone, row.note, row.details) if part)
     if row.error is not None and row.published.is_percent:
         note = "; ".join(part for part in ("error in points", note) if part)
     if row.verdict == "no published value":

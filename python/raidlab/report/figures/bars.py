@@ -1,8 +1,8 @@
 """Metrics at one load as bars, one an array; several metrics are parts of one whole, stacked.
 
 The load is the one of most throughput, the heaviest, or a depth; it stands beside the figure. A further metric may be
-marked on each bar, such as what its parts should add up to. Parts that are rates over different times have no sum: the
-figure beside the bar gives each.
+marked on each bar, such as what its parts should add up to. Parts that are rates over different times have no sum: they
+stand below one another, and the figure beside them gives each.
 """
 
 from __future__ import annotations
@@ -12,10 +12,22 @@ from collections.abc import Iterator
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Point
+from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities.metric import AtDepth, chosen
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, labels_at_right, layered_bars, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import BY_KIND, ArrayLine, axis_title, interval_of, lines_of, own_figures
+from raidlab.report.figures.own import (
+    BY_KIND,
+    ArrayLine,
+    axis_title,
+    in_unit,
+    interval_of,
+    lines_of,
+    metrics_of,
+    own_figures,
+    panels_of,
+)
+from raidlab.report.figures.printed_points import Printed, hollow_on_bars, in_words, labels_with
 from raidlab.report.figures.style import INK, PANEL_WIDTH
 from raidlab.report.figures.words import alike, interval_words, number, of_bars
 from raidlab.study.figure import StudyFigure
@@ -24,7 +36,7 @@ KIND = "bars"
 # Longer names of parts stand below one another.
 _LONG_PART = 24
 _BAR_STEP = 26
-# Rates of streams, each over the time to its own end: nothing ever went as fast as they add up to.
+# Rates of streams, each direction over a time of its own: nothing ever went as fast as they add up to.
 _OVER_OWN_TIMES = {"streams_read_mb_s", "streams_write_mb_s"}
 # The widest letter of a figure, and the gap between it and a bar, in pixels.
 _LETTER, _LABEL_GAP = 8, 14
@@ -32,27 +44,29 @@ _LETTER, _LABEL_GAP = 8, 14
 _COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F", "#54278F", "#E3C27B")
 
 
-def figures(analysis: Analysis) -> Iterator[Figure]:
+def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target; a panel for each workload."""
-    yield from own_figures(analysis, KIND, "", _panels)
+    yield from own_figures(analysis, KIND, "", _panels, published)
 
 
-def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
-    metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
-    for workload in spec.workloads:
+def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
+    metrics = metrics_of(spec)
+    for workload, title in panels_of(spec):
         parts: list[Mark] = []
         marked: list[Mark] = []
+        over: list[Mark] = []
         for line in lines_of(spec, workload):
             at = AtDepth(depth=spec.at) if isinstance(spec.at, int) else spec.at
             point = chosen(analysis.swept(target, line.workload, array=line.array), at)
             found = [] if point is None else _parts(spec, line, point)
             parts += found
-            mark = BY_KIND[spec.mark].compute(point, None) if found and point and spec.mark in BY_KIND else None
+            mark = in_unit(BY_KIND[spec.mark], spec).compute(point, None) if found and point and spec.mark else None
             marked += [] if mark is None else [Mark(line.name, mark)]
+            over += printed.over(Mark(line.name, 0.0), line.array, line.workload, point) if found else []
         if parts:
             labels = labels_of(parts, spec)
-            chart = _chart(parts, marked, labels, spec, workload)
-            yield Panel(workload, chart, of_bars(labels, axis_title(metrics)))
+            chart = _chart(parts, marked, over, labels_with(labels, over), spec, title)
+            yield Panel(title, chart, of_bars(labels, axis_title(metrics)) + in_words(over))
 
 
 def labels_of(parts: list[Mark], spec: StudyFigure) -> dict[str, str]:
@@ -64,12 +78,12 @@ def labels_of(parts: list[Mark], spec: StudyFigure) -> dict[str, str]:
         values = {name: [sum(each)] for name, each in values.items()}
     decimals = alike(value for each in values.values() for value in each)
     return {
-        name: " + ".join(f"{value:,.{decimals}f}" for value in each if value) or "0" for name, each in values.items()
+        name: " and ".join(f"{value:,.{decimals}f}" for value in each if value) or "0" for name, each in values.items()
     }
 
 
 def _parts(spec: StudyFigure, line: ArrayLine, point: Point) -> list[Mark]:
-    metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
+    metrics = metrics_of(spec)
     values = [value for metric in metrics if (value := metric.compute(point, None)) is not None]
     if len(values) < len(metrics):
         return []
@@ -86,31 +100,45 @@ def _parts(spec: StudyFigure, line: ArrayLine, point: Point) -> list[Mark]:
     ]
 
 
-def _chart(parts: list[Mark], marked: list[Mark], labels: dict[str, str], spec: StudyFigure, title: str) -> Chart:
+def _chart(
+    parts: list[Mark], marked: list[Mark], over: list[Mark], labels: dict[str, str], spec: StudyFigure, title: str
+) -> Chart:
     names = list(labels)
-    metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
+    metrics = metrics_of(spec)
     titles = [metric.title for metric in metrics]
-    sums = [sum(mark.value for mark in parts if mark.line == name) for name in names]
+    is_stacked = not _OVER_OWN_TIMES.issuperset(spec.metrics)
+    whole = sum if is_stacked else max
+    sums = [whole([mark.value for mark in parts if mark.line == name]) for name in names]
     # Room at the right for the figure behind the longest bar.
     room = (max(map(len, labels.values())) * _LETTER + _LABEL_GAP) / PANEL_WIDTH
-    most = max([*sums, *(mark.value for mark in marked)]) * max(1.25, 1 / (1 - room))
+    most = max([*sums, *(mark.value for mark in [*marked, *over])]) * max(1.25, 1 / (1 - room))
     scale = alt.Scale(domain=[0, most or 1.0], nice=False)
     place = names_at_left(names, 200)
     legend = alt.Legend(columns=1 if max(map(len, titles)) > _LONG_PART else 2) if len(titles) > 1 else None
+    x = alt.X(
+        "value:Q",
+        title=axis_title(metrics),
+        stack="zero" if is_stacked else None,
+        scale=scale,
+        axis=alt.Axis(tickCount=5),
+    )
     bars = (
         alt.Chart(data_of(parts))
-        .mark_bar(height=16, opacity=0.9)
+        .mark_bar(height=16 if is_stacked else 16 / len(metrics), opacity=0.9)
         .encode(
             y=place,
-            x=alt.X("value:Q", title=axis_title(metrics), stack="zero", scale=scale, axis=alt.Axis(tickCount=5)),
+            x=x,
             color=channel_by_name(alt.Color, "part", dict(zip(titles, _COLOURS, strict=False)), legend),
             order=alt.Order("rank:Q"),
             description="tip:N",
         )
     )
+    if not is_stacked:
+        bars = bars.encode(yOffset=alt.YOffset("rank:O", sort=None))
     ends = [Mark(name, 0.0, label=label) for name, label in labels.items()]
     layers = [bars, labels_at_right(ends, place)]
     if marked:
         stroke = alt.Chart(data_of(marked)).mark_tick(thickness=2.5, size=22, color=INK, aria=False)
         layers.append(stroke.encode(y=place, x=alt.X("value:Q", scale=scale)))
+    layers += hollow_on_bars(over, place, alt.X("value:Q", scale=scale), _COLOURS[0] if len(titles) == 1 else None)
     return layered_bars(layers, title, names, _BAR_STEP)

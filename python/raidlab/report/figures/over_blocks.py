@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import altair as alt
 
@@ -28,7 +29,8 @@ from raidlab.report.figures.chart import (
     upward,
 )
 from raidlab.report.figures.figure import Chart, Panel
-from raidlab.report.figures.own import BY_KIND, axis_title
+from raidlab.report.figures.own import axis_title, metrics_of
+from raidlab.report.figures.printed_points import Printed, hollow_layers, in_words
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import number, of_lines
 from raidlab.study.figure import StudyFigure
@@ -49,17 +51,18 @@ class LinePoint:
     is_read: bool
 
 
-def panels(spec: StudyFigure, measured: Sequence[LinePoint], names: list[str], x_title: str) -> Iterator[Panel]:
+def panels(
+    spec: StudyFigure, measured: Sequence[LinePoint], names: list[str], x_title: str, printed: Printed
+) -> Iterator[Panel]:
     """A panel for reads and one for writes, as far as anything was measured."""
-    metric = BY_KIND.get(spec.metrics[0])
-    if metric is None:
-        return
-    for title, is_read in (("read", True), ("write", False)):
+    for metric, (title, is_read) in product(metrics_of(spec), (("read", True), ("write", False))):
         mine = [one for one in measured if one.is_read == is_read]
-        marks = [mark for one in mine if (mark := _mark(one, metric, x_title)) is not None]
+        found = [(mark, one.point) for one in mine if (mark := _mark(one, metric, x_title)) is not None]
+        marks = [mark for mark, _ in found]
+        over = [hollow for mark, point in found for hollow in printed.over(mark, point.array, point.workload, point)]
         if marks:
-            chart = _chart(marks, names, spec, metric, title, x_title)
-            yield Panel(title, chart, of_lines(marks, x_title, axis_title([metric])))
+            chart = _chart(marks, over, names, spec, metric, title, x_title)
+            yield Panel(title, chart, of_lines(marks, x_title, axis_title([metric])) + in_words(over))
 
 
 def sizes_of(analysis: Analysis, spec: StudyFigure) -> list[tuple[Workload, int]]:
@@ -86,11 +89,19 @@ def _mark(one: LinePoint, metric: Metric, x_title: str) -> Mark | None:
     return Mark(one.line, value, one.x, (low, high), tip=tip)
 
 
-def _chart(marks: list[Mark], names: list[str], spec: StudyFigure, metric: Metric, title: str, x_title: str) -> Chart:
+def _chart(
+    marks: list[Mark],
+    over: list[Mark],
+    names: list[str],
+    spec: StudyFigure,
+    metric: Metric,
+    title: str,
+    x_title: str,
+) -> Chart:
     y_title = axis_title([metric])
     if spec.scale == "log":
         xs = {mark.x for mark in marks}
-        ends = [end for mark in marks for end in mark.interval or ()]
+        ends = [end for mark in [*marks, *over] for end in mark.interval or ()]
         # Sizes are few and speak for themselves; of amounts there is one for each size and number.
         ticks = sorted(xs) if len(xs) <= _MOST_TICKS else _decades(min(xs), max(xs))
         place = alt.X(
@@ -115,6 +126,7 @@ def _chart(marks: list[Mark], names: list[str], spec: StudyFigure, metric: Metri
         line_layer(marks, axes, width=1.8),
         *upright_strokes(marks, axes, y_title),
         point_layer(marks, axes, shape, size=45),
+        *hollow_layers(over, axes, shape, y_title),
     ]
     return layered(layers, title, PANEL_WIDTH + 60, PANEL_HEIGHT + 50)
 
