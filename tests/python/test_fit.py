@@ -13,7 +13,7 @@ from raidlab.api import run_study
 from raidlab.errors import InputError
 from raidlab.fit import fit_study, write_values
 from raidlab.fit.search import least_squares
-from raidlab.published.compare import compare_run
+from raidlab.published.compare import compare_run, errors_of, write_left_out
 from raidlab.study import load_study
 from raidlab.study.find import find_study
 from raidlab.study.mapping import load_mapping
@@ -110,13 +110,22 @@ def known(tmp_path: Path) -> Path:
 def test_a_known_parameter_is_found_and_written(known: Path) -> None:
     loaded = load_study(str(known))
     mapping = load_mapping(known)
-    found = fit_study(loaded, mapping)
+    found = fit_study(loaded, mapping, leave_one_out=True)
     assert found.values["command"] == pytest.approx(300, rel=0.01)
     assert found.values["rate"] == pytest.approx(50, rel=0.01)
     assert found.before == {"command": 500, "rate": 20}
     # Each of the two rows alone cannot tell the one parameter from the other.
     assert [one.group for one in found.left_out] == ["times:4", "times:64"]
     assert all(one.unidentified for one in found.left_out)
+    # What each would have been predicted as is kept beside the study, and stands beside the fitted figures.
+    write_left_out([row for one in found.left_out for row in one.rows], known.parent)
+    run = run_study(known, on=["original"], out=known.parent / "runs")
+    rows = {row.id: row for row in compare_run(Analysis(run), mapping).published}
+    assert rows["times:4:ms"].left_out == pytest.approx(found.left_out[0].rows[0].value, rel=1e-3)
+    assert [one.left_out is not None for one in errors_of(rows.values())] == [True]
+    (known.parent / "left-out.toml").write_text("times = [", encoding="utf-8")
+    with pytest.raises(InputError, match=r"left-out\.toml"):
+        compare_run(Analysis(run), mapping)
     [file] = write_values(loaded, "original", found.values)
     text = file.read_text(encoding="utf-8")
     assert "[parameter.command] # what an I/O costs" in text
@@ -129,7 +138,7 @@ def test_what_is_held_out_moves_nothing_and_is_a_prediction(known: Path) -> None
     (known.parent / "published" / "times.csv").write_text(TIMES + "16,99\n", encoding="utf-8")
     (known.parent / "quantities.toml").write_text(QUANTITIES + 'held_out = ["times:16:*"]\n', encoding="utf-8")
     mapping = load_mapping(known)
-    found = fit_study(load_study(str(known)), mapping, leave_out=False)
+    found = fit_study(load_study(str(known)), mapping, leave_one_out=False)
     assert found.values["command"] == pytest.approx(300, rel=0.01)
     run = run_study(known, on=["original"], out=known.parent / "runs")
     kinds = {row.id: row.kind for row in compare_run(Analysis(run), mapping).published}

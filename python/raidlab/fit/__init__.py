@@ -55,6 +55,8 @@ class ValidationGroup:
     """Of the errors, in percent or points."""
     unidentified: list[str]
     """Parameters that the other figures do not determine, alone or together."""
+    rows: list[PublishedRow]
+    """Its figures as the rest predicts them."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +97,11 @@ class _Fit:
 
 
 def fit_study(
-    loaded: LoadedStudy, mapping: Mapping, *, leave_out: bool = True, note: Note = lambda _text: None
+    loaded: LoadedStudy, mapping: Mapping, *, leave_one_out: bool = False, note: Note = lambda _text: None
 ) -> FitResult:
     """Find the parameters of a study's hardware anew; its mapping has a ``[fit]``.
 
-    With ``leave_out`` each group of figures is also left out in turn. ``note`` is told how far it is.
+    With ``leave_one_out`` each group of figures is also left out in turn. ``note`` is told how far it is.
     """
     spec = mapping.quantities.fit
     if spec is None:
@@ -116,7 +118,7 @@ def fit_study(
         found = fit.search(start)
         note(f"{fit.count} trials; sum of squares {found.cost:.4g}")
         [rows] = fit.rows([found.values])
-        left = [_left_out(fit, found, rows, group, note) for group in _groups(fit, rows)] if leave_out else []
+        left = [_left_out(fit, found, rows, group, note) for group in _groups(fit, rows)] if leave_one_out else []
         return FitResult(fit.named(np.array(start)), fit.named(found.values), rows, left, fit.count)
     finally:
         runner.close()
@@ -169,9 +171,10 @@ def _left_out(fit: _Fit, whole: Solution, rows: list[PublishedRow], group: str, 
     step = np.linalg.lstsq(jacobian, -whole.residuals[kept], rcond=_RCOND)[0]
     low, high = np.array(fit.bounds).T
     [there] = fit.rows([np.clip(whole.values + step * (high - low), low, high)])
-    errors = [abs(row.error or 0.0) for row in there if fit.group_of(row) == group]
+    mine = [row for row in there if fit.group_of(row) == group]
+    errors = [abs(row.error or 0.0) for row in mine]
     note(f"without {group}: median error {median(errors):.2g}, largest {max(errors):.2g}")
-    return ValidationGroup(group, len(errors), median(errors), max(errors), _undetermined(fit.names, jacobian))
+    return ValidationGroup(group, len(errors), median(errors), max(errors), _undetermined(fit.names, jacobian), mine)
 
 
 def _undetermined(names: list[str], jacobian: NDArray[np.float64]) -> list[str]:

@@ -335,8 +335,8 @@ def _check_mounted(workload: Workload, place: Place, parts: ValidParts, report: 
 def _check_files(workload: Workload, place: Place, parts: ValidParts, report: Report) -> None:
     files = workload.files
     assert files is not None, "the caller looked"
-    if (files.count is None) == (files.fill is None):
-        report((*place, "files"), "needs a number of files", None, "either count or fill")
+    if files.count is None and files.fill is None:
+        report((*place, "files"), "needs a number of files", None, "count or fill")
     if files.numbers == "even" and workload.size.kind != "table":
         report((*place, "files", "numbers"), "needs sizes of a table", files.numbers, "drawn")
     if workload.read != 1:

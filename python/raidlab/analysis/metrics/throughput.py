@@ -3,9 +3,9 @@
 For each disk is fair when arrays differ in members. In the simulator every member is a disk of its own. Live members
 that share a disk count once: the disk's time is what they divide among themselves, and a second file on it adds none.
 
-Rates of streams are each over the time to its own end, as one that ends early keeps what it did: the throughput of a
-cell counts all bytes until its last stream has ended, so that a fast stream beside a slow one looks as slow. Repeats
-are merged by adding up bytes and times of the same stream.
+Rates of streams are of a direction, until the last stream of that direction has ended: one time for all that is added
+up. The throughput of a cell counts all bytes until its last stream has ended, so that reads which end early look as
+slow as the writes beside them. Repeats are merged by adding up bytes and times.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ def throughput_mb_s(point: Point) -> float:
 
 
 def _streams_mb_s(point: Point, end: str) -> float | None:
-    """The sum of the rates of all streams with the array at this end; None where there are no streams."""
+    """What all streams with the array at this end moved until their last had ended; None where there are no streams."""
     mine = point.run.streams.filter(pl.col("cell").is_in(point.cells))
     if mine.is_empty():
         return None
-    sums = mine.filter(pl.col(end) == _ARRAY).group_by("number").agg(pl.col("bytes").sum(), pl.col("elapsed_ns").sum())
-    return float(sum(moved / elapsed * 1000 for _number, moved, elapsed in sums.sort("number").iter_rows() if elapsed))
+    cells = mine.filter(pl.col(end) == _ARRAY).group_by("cell").agg(pl.col("bytes").sum(), pl.col("elapsed_ns").max())
+    moved, elapsed = int(cells["bytes"].sum()), int(cells["elapsed_ns"].sum())
+    return moved / elapsed * 1000 if elapsed else 0.0
 
 
 METRICS = (
@@ -45,14 +46,14 @@ METRICS = (
         kind="streams_read_mb_s",
         title="rates of streams, from the array",
         unit="MB/s",
-        meaning="streams that read the array, each over the time to its own end, added up",
+        meaning="what streams read of the array, together, until the last of them ended",
         compute=lambda point, reference: _streams_mb_s(point, "source"),
     ),
     Metric(
         kind="streams_write_mb_s",
         title="rates of streams, to the array",
         unit="MB/s",
-        meaning="streams that write the array, each over the time to its own end, added up",
+        meaning="what streams write to the array, together, until the last of them ended",
         compute=lambda point, reference: _streams_mb_s(point, "sink"),
     ),
     Metric(

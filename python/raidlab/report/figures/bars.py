@@ -1,8 +1,8 @@
 """Metrics at one load as bars, one an array; several metrics are parts of one whole, stacked.
 
 The load is the one of most throughput, the heaviest, or a depth; it stands beside the figure. A further metric may be
-marked on each bar, such as what its parts should add up to. Parts that are rates over different times have no sum: the
-figure beside the bar gives each.
+marked on each bar, such as what its parts should add up to. Parts that are rates over different times have no sum: they
+stand below one another, and the figure beside them gives each.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KIND = "bars"
 # Longer names of parts stand below one another.
 _LONG_PART = 24
 _BAR_STEP = 26
-# Rates of streams, each over the time to its own end: nothing ever went as fast as they add up to.
+# Rates of streams, each direction over a time of its own: nothing ever went as fast as they add up to.
 _OVER_OWN_TIMES = {"streams_read_mb_s", "streams_write_mb_s"}
 # The widest letter of a figure, and the gap between it and a bar, in pixels.
 _LETTER, _LABEL_GAP = 8, 14
@@ -78,7 +78,7 @@ def labels_of(parts: list[Mark], spec: StudyFigure) -> dict[str, str]:
         values = {name: [sum(each)] for name, each in values.items()}
     decimals = alike(value for each in values.values() for value in each)
     return {
-        name: " + ".join(f"{value:,.{decimals}f}" for value in each if value) or "0" for name, each in values.items()
+        name: " and ".join(f"{value:,.{decimals}f}" for value in each if value) or "0" for name, each in values.items()
     }
 
 
@@ -106,24 +106,35 @@ def _chart(
     names = list(labels)
     metrics = metrics_of(spec)
     titles = [metric.title for metric in metrics]
-    sums = [sum(mark.value for mark in parts if mark.line == name) for name in names]
+    is_stacked = not _OVER_OWN_TIMES.issuperset(spec.metrics)
+    whole = sum if is_stacked else max
+    sums = [whole([mark.value for mark in parts if mark.line == name]) for name in names]
     # Room at the right for the figure behind the longest bar.
     room = (max(map(len, labels.values())) * _LETTER + _LABEL_GAP) / PANEL_WIDTH
     most = max([*sums, *(mark.value for mark in [*marked, *over])]) * max(1.25, 1 / (1 - room))
     scale = alt.Scale(domain=[0, most or 1.0], nice=False)
     place = names_at_left(names, 200)
     legend = alt.Legend(columns=1 if max(map(len, titles)) > _LONG_PART else 2) if len(titles) > 1 else None
+    x = alt.X(
+        "value:Q",
+        title=axis_title(metrics),
+        stack="zero" if is_stacked else None,
+        scale=scale,
+        axis=alt.Axis(tickCount=5),
+    )
     bars = (
         alt.Chart(data_of(parts))
-        .mark_bar(height=16, opacity=0.9)
+        .mark_bar(height=16 if is_stacked else 16 / len(metrics), opacity=0.9)
         .encode(
             y=place,
-            x=alt.X("value:Q", title=axis_title(metrics), stack="zero", scale=scale, axis=alt.Axis(tickCount=5)),
+            x=x,
             color=channel_by_name(alt.Color, "part", dict(zip(titles, _COLOURS, strict=False)), legend),
             order=alt.Order("rank:Q"),
             description="tip:N",
         )
     )
+    if not is_stacked:
+        bars = bars.encode(yOffset=alt.YOffset("rank:O", sort=None))
     ends = [Mark(name, 0.0, label=label) for name, label in labels.items()]
     layers = [bars, labels_at_right(ends, place)]
     if marked:
