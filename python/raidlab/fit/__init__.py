@@ -173,7 +173,7 @@ def _left_out(fit: _Fit, whole: Solution, rows: list[PublishedRow], group: str, 
     [there] = fit.rows([np.clip(whole.values + step * (high - low), low, high)])
     loose = _loose(jacobian)
     # Where a loose direction moves a figure, the value found stands there because nothing moved it: no prediction.
-    is_open = np.linalg.norm(whole.jacobian[~kept] @ loose.T, axis=1) * ASIDE > _INSENSITIVE
+    is_open = np.any(np.abs(whole.jacobian[~kept] @ loose.T) > _INSENSITIVE, axis=1)
     mine = [
         replace(row, value=None, error=None) if unknown else row
         for row, unknown in zip((row for row in there if fit.group_of(row) == group), is_open, strict=True)
@@ -182,16 +182,19 @@ def _left_out(fit: _Fit, whole: Solution, rows: list[PublishedRow], group: str, 
     middle, largest = (median(errors), max(errors)) if errors else (None, None)
     said = f"median error {middle:.2g}, largest {largest:.2g}" if errors else "the rest does not determine it"
     note(f"without {group}: {said}")
-    names = [name for index, name in enumerate(fit.names) if np.any(np.abs(loose[:, index]) > _SHARE)]
+    shares = np.abs(loose) / np.linalg.norm(loose, axis=1, keepdims=True)
+    names = [name for index, name in enumerate(fit.names) if np.any(shares[:, index] > _SHARE)]
     return ValidationGroup(group, len(mine), middle, largest, names, mine)
 
 
 def _loose(jacobian: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Directions in which the parameters could go without the figures changing."""
+    """Directions in which the parameters could go without the figures changing, each as long as it could be gone."""
     _, strengths, directions = np.linalg.svd(jacobian, full_matrices=True)
     padded = np.zeros(jacobian.shape[1])
     padded[: strengths.size] = strengths
-    return np.asarray(directions[padded * ASIDE < _INSENSITIVE])
+    is_loose = padded * ASIDE < _INSENSITIVE
+    reach = np.minimum(1.0, _INSENSITIVE / np.maximum(padded[is_loose], _INSENSITIVE))
+    return np.asarray(directions[is_loose] * reach[:, None])
 
 
 __all__ = ["DEVICE", "FitResult", "ValidationGroup", "fit_study", "residual_of", "start_of", "write_values"]
