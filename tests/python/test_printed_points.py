@@ -330,7 +330,7 @@ def test_where_something_printed_stands_ours_is_what_the_comparison_has(name: st
         if figure.title not in specs:
             continue
         rows = rows_named(published.published, specs[figure.title].printed)
-        values = {(str(row.measures[0]["array"]), row.published.text): row.value for row in rows if row.measures}
+        values = {(str(row.measures[0].get("array")), row.published.text): row.value for row in rows if row.measures}
         assert _hollow(figure), f"{figure.title} has nothing of what it names"
         for specification in figure.specifications():
             tipped = [row for data in specification["datasets"].values() for row in data if "tip" in row]

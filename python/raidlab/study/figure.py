@@ -40,8 +40,9 @@ class FigureSeries(Table):
     of: Literal["throughput", "access_count", "disk_time"] = "throughput"
     """Throughput per disk, or what a model says of it: accesses counted, or the time of disks that a request takes with
     one outstanding."""
-    at: Literal["maximum", "heaviest", "target"] | Depth = "heaviest"
-    """Throughput: at the load of most of it, at the heaviest, at the held response time, or at a depth."""
+    at: Literal["maximum", "heaviest", "target"] | Depth | dict[str, float] = "heaviest"
+    """Throughput: at the load of most of it, at the heaviest, at the held response time, at a depth, or at another
+    place on the sweep, as of a metric in ``quantities.toml``."""
     workloads: list[Name] = []
     """Other workloads in the place of the figure's, one for each."""
     printed: list[Line] = []
@@ -111,7 +112,8 @@ class StudyFigure(Table):
     """Bars and scans: at the load of most throughput, at the heaviest, or at a depth; scans also at the held response
     time."""
     measure: dict[str, Any] | None = None
-    """Quantities: what each bar is, as in ``quantities.toml``, without its ``array`` and ``workload``."""
+    """Quantities, sizes, amounts: what each bar or point is, as in ``quantities.toml``, without its ``array`` and
+    ``workload``."""
     axis: Line = ""
     """Quantities: what the axis is called, with its unit."""
     along: Line = ""

@@ -16,6 +16,8 @@ from itertools import product
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric, Point
+from raidlab.published.quantities import NotThereError, Reading, Source, read_measure
+from raidlab.published.quantities.metric import reading_of
 from raidlab.report.figures.chart import (
     Axes,
     Mark,
@@ -57,7 +59,10 @@ def panels(
     """A panel for reads and one for writes, as far as anything was measured."""
     for metric, (title, is_read) in product(metrics_of(spec), (("read", True), ("write", False))):
         mine = [one for one in measured if one.is_read == is_read]
-        found = [(mark, one.point) for one in mine if (mark := _mark(one, metric, x_title)) is not None]
+        read = [(one, _reading(one.point, metric, spec, printed.source)) for one in mine]
+        found = [
+            (_mark(one, metric, x_title, reading), one.point) for one, reading in read if reading and reading.value
+        ]
         marks = [mark for mark, _ in found]
         over = [hollow for mark, point in found for hollow in printed.over(mark, point.array, point.workload, point)]
         if marks:
@@ -78,11 +83,19 @@ def swept_point(analysis: Analysis, target: str, array: str, workload: str) -> P
     return max(mine, key=lambda point: point.level_value, default=None)
 
 
-def _mark(one: LinePoint, metric: Metric, x_title: str) -> Mark | None:
-    value = metric.compute(one.point, None)
-    if not value:
+def _reading(point: Point, metric: Metric, spec: StudyFigure, source: Source) -> Reading | None:
+    """What is drawn of a point: the metric, or the figure's own measure."""
+    if spec.measure is None:
+        return reading_of(point, lambda one: metric.compute(one, None))
+    try:
+        found = read_measure({**spec.measure, "array": point.array, "workload": point.workload}, source)
+    except NotThereError:
         return None
-    known = [each for each in metric.each(one.point) if each is not None]
+    return None if found is None else found.times(spec.times)
+
+
+def _mark(one: LinePoint, metric: Metric, x_title: str, reading: Reading) -> Mark:
+    value, known = reading.value, reading.each or (reading.value,)
     low, high = min(known), max(known)
     runs = f" (runs {number(low)} to {number(high)})" if high > low else ""
     tip = f"{one.line}, {x_title} {number(one.x)}: {metric.title} {number(value)} {metric.unit}{runs}"

@@ -24,6 +24,8 @@ OWN = "own"
 ONE_RUN = "One run each: no interval."
 BY_KIND: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
 
+# A load: a word, a depth, or what a metric of `quantities.toml` may say of it.
+At = str | int | dict[str, float]
 Panels = Callable[[Analysis, StudyFigure, str, Printed], Iterable[Panel]]
 
 
@@ -106,7 +108,7 @@ def source_of(analysis: Analysis, target: str) -> Source:
     return Source(analysis, target, Path())
 
 
-def reading_at(source: Source, kind: str, array: str, workload: str, at: str | int) -> Reading | None:
+def reading_at(source: Source, kind: str, array: str, workload: str, at: At) -> Reading | None:
     """A metric at the load that a figure asks for, or at the held response time, of which throughput is known."""
     held_kinds = ("throughput_mb_s", "throughput_per_disk_mb_s")
     if at == "target" and kind in held_kinds:

@@ -22,7 +22,7 @@ import altair as alt
 from raidlab.analysis.metrics import Point
 from raidlab.published.compare import PublishedComparison, PublishedRow
 from raidlab.published.quantities import Source, checked_measure, held
-from raidlab.published.quantities.metric import AtDepth, AtPercentile, chosen
+from raidlab.published.quantities.metric import AtDepth, chosen
 from raidlab.report.figures.chart import Axes, Mark, data_of
 from raidlab.report.figures.style import INK
 from raidlab.study.published import number
@@ -66,7 +66,7 @@ class Printed:
     def points(self, row: PublishedRow, array: str, workload: str) -> Iterator[Point | None]:
         """The loads that a printed figure speaks of, as far as they were run."""
         for at in loads_of(row):
-            if at not in (None, "target") and not isinstance(at, AtPercentile):
+            if at in ("idle", "maximum", "heaviest") or isinstance(at, AtDepth):
                 yield chosen(self.source.points_of(array, workload), at)
 
 

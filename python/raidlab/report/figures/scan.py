@@ -14,7 +14,7 @@ import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric
 from raidlab.published.compare import PublishedComparison
-from raidlab.published.quantities import Reading, Source
+from raidlab.published.quantities import Source
 from raidlab.report.figures.chart import (
     DASHED,
     Axes,
@@ -83,8 +83,7 @@ def _marks(
                 found = percent_of(found, reading_at(source, metric.kind, line.reference, name, spec.at))
             x = _along(over, source.run.tree(array), works[name])
             if found is not None and x is not None:
-                times = spec.times if line.reference is None else 1.0
-                found = Reading(times * found.value, tuple(times * one for one in found.each))
+                found = found.times(spec.times) if line.reference is None else found
                 unit = metric.unit if line.reference is None else f"% of {line.reference}"
                 where = f"{_TITLES[over].replace(', log scale', '')} {number(x)}"
                 tip = f"{line.name}, {where}: {number(found.value)} {unit}"

@@ -13,7 +13,7 @@ import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric
 from raidlab.published.compare import PublishedComparison
-from raidlab.published.quantities.metric import AtPercentile
+from raidlab.published.quantities.metric import read_at
 from raidlab.report.figures.chart import Axes, Mark, colour_and_shape, layered, shown_of, upright_strokes, upward
 from raidlab.report.figures.figure import Figure, Panel
 from raidlab.report.figures.held_points import HoldPoint, by_level, held_in_words, held_point, layers_of, with_target
@@ -87,13 +87,18 @@ def _marks(analysis: Analysis, target: str, line: ArrayLine, upright: Metric, al
 
 
 def _printed(printed: Printed, line: ArrayLine, along: Metric, held: HoldPoint | None) -> Iterator[Mark]:
-    """What was printed of a line: at a percentile that is named, at the target, or at its load."""
+    """What was printed of a line: at the target where it is held there, else at its load."""
     for row in printed.of(line.array, line.workload):
-        times = [at.ms for at in loads_of(row) if isinstance(at, AtPercentile)]
-        times += [] if held is None or not is_held(row) else [held.target_ms]
-        points = printed.points(row, line.array, line.workload)
-        times += [x for point in points if point and (x := along.compute(point, None))]
-        for x in times[:1]:
+        if is_held(row):
+            x = None if held is None else held.target_ms
+        else:
+            loads = [at for at in loads_of(row) if at is not None][:1]
+            found = [
+                read_at(line.array, line.workload, at, printed.source, lambda point: along.compute(point, None))
+                for at in loads
+            ]
+            x = found[0].value if found and found[0] else None
+        if x is not None:
             yield from hollow_marks(row, Mark(line.name, 0.0, x))
 
 
