@@ -218,8 +218,8 @@ class Execution(Session):
         """
         if members[0]["kind"] == "file":
             self.progress.note(f"filling {len(members)} member files of {format_bytes(members[0]['size_bytes'])}")
-        # What writes asks more of a device than what reads; a workload that must not write never does. The largest request
-        # is whole sectors wherever any is.
+        # What writes asks more of a device than what reads; a workload that must not write never does. The largest
+        # request is whole sectors wherever any is.
         workloads = self.loaded.study.workloads_on("live")
         boldest = max(workloads, key=lambda workload: (writes(workload), workload.size.typical_bytes))
         found: dict[int, Member] = {}
