@@ -26,6 +26,8 @@ from raidlab.run.progress import Progress
 JOB_FILE = ".fio"
 # What raidlab says (`progress.PlainLines`) when it begins to measure, after its files are made and filled.
 _BEGINS = " to run"
+# What it does behind that, in memory, loads no target.
+_OWN_COST = "bounding "
 # The checks of a load may say what they like of it.
 _ENDED = (0, 3)
 # For a round to take its files away once it is asked to stop.
@@ -39,7 +41,7 @@ class _Rounds(threading.Thread):
         super().__init__(name="load beside the run", daemon=True)
         self.under_way, self.left = threading.Event(), threading.Event()
         self.rounds, self.loaded_s, self.failure = 0, 0.0, ""
-        self._command, self._stop = command, stop
+        self._command, self._flag = command, stop
         self._process: subprocess.Popen[str] | None = None
 
     def run(self) -> None:
@@ -53,27 +55,35 @@ class _Rounds(threading.Thread):
                 assert self._process.stderr is not None, "asked for"
                 for line in self._process.stderr:
                     said = line.strip() or said
-                    if began_s is None and said.endswith(_BEGINS):
+                    if said.endswith(_BEGINS) and began_s is None and not said.startswith(_OWN_COST):
                         began_s = time.monotonic()
                         self.under_way.set()
-            self.loaded_s += 0.0 if began_s is None else time.monotonic() - began_s
+                    elif said.startswith(_OWN_COST):
+                        self._count(began_s)
+                        began_s = None
+            self._count(began_s)
             self.rounds += 1
             if not self.left.is_set() and self._process.returncode not in _ENDED:
-                self.failure = said or f"status {self._process.returncode}"
-                self._stop.raise_flag()
+                self.failure = said.removeprefix("error: ") or f"status {self._process.returncode}"
+                self._flag.raise_flag()
                 break
         self.under_way.set()
+
+    def _count(self, began_s: float | None) -> None:
+        """Add a stretch under load, if there was one, up to now."""
+        self.loaded_s += 0.0 if began_s is None else time.monotonic() - began_s
 
     def leave(self) -> None:
         """Have the round under way stop, and wait until it is gone."""
         self.left.set()
-        if (process := self._process) is not None:
-            with suppress(ProcessLookupError):
-                process.terminate()
-            self.join(_LEAVE_S)
-            with suppress(ProcessLookupError):
-                process.kill()
-        self.join()
+        asked, until_s = None, time.monotonic() + _LEAVE_S
+        while self.is_alive():
+            process, is_late = self._process, time.monotonic() > until_s
+            if process is not None and (is_late or process is not asked):
+                asked = process
+                with suppress(ProcessLookupError):
+                    process.kill() if is_late else process.terminate()
+            self.join(0.1)
 
 
 @contextmanager
