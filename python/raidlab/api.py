@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from raidlab.analysis.checks.run_with_findings import load_run
 from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS
 from raidlab.analysis.metrics.run_comparison import RunComparison, Side, compare_runs
-from raidlab.errors import InputError, OutputError, RefusedError
-from raidlab.published.compare import PublishedComparison, compare_run, write_csv
+from raidlab.errors import InputError, OutputError, Problem, RefusedError
+from raidlab.published.compare import PublishedComparison, compare_run, ids_of, write_csv
 from raidlab.published.rules import (
     Choice,
     ChoicePlan,
@@ -415,7 +416,7 @@ def study_of(run: Run) -> LoadedStudy | None:
 
 
 def check_figures(loaded: LoadedStudy) -> None:
-    """Refuse a study whose figures name metrics that there are not."""
+    """Refuse a study whose figures name metrics that there are not, or figures that were not printed."""
     known = {metric.kind for metric in METRICS}
     named: list[tuple[tuple[str | int, ...], str | None]] = []
     for index, figure in enumerate(loaded.study.figure):
@@ -426,8 +427,28 @@ def check_figures(loaded: LoadedStudy) -> None:
         for place, name in named
         if name is not None and name not in known
     ]
+    problems += _not_printed(loaded)
     if problems:
         raise InputError(problems)
+
+
+def _not_printed(loaded: LoadedStudy) -> list[Problem]:
+    """What figures name as printed and nothing printed is called."""
+    named: list[tuple[tuple[str | int, ...], str]] = []
+    for index, figure in enumerate(loaded.study.figure):
+        named += [(("figure", index, "printed", number), pattern) for number, pattern in enumerate(figure.printed)]
+        for place, one in enumerate(figure.series):
+            where = ("figure", index, "series", place, "printed")
+            named += [((*where, number), pattern) for number, pattern in enumerate(one.printed)]
+    if not named:
+        return []
+    ids = ids_of(load_mapping(loaded.file)) if has_mapping(loaded.file) else []
+    tables = ", ".join(dict.fromkeys(f"{one.partition(':')[0]}:*" for one in ids if ":" in one))
+    return [
+        loaded.problem(place, "is nothing that was printed", f"ids of claims; {tables}")
+        for place, pattern in named
+        if not any(fnmatchcase(one, pattern) for one in ids)
+    ]
 
 
 def _check_sections(loaded: LoadedStudy, targets: list[Target]) -> None:

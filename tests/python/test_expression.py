@@ -54,6 +54,10 @@ def test_a_value_is_a_finite_number() -> None:
             read(text).value({})
 
 
+def test_what_stands_for_several_is_the_furthest() -> None:
+    assert read("furthest(2, 1.9, 2.3, 1.8)").value({}) == 2.3
+
+
 def test_about_counts_against_the_larger() -> None:
     assert about(95, 100) and about(100, 95) and not about(94, 100)
     assert about(80, 100, 20) and not about(79, 100, 20)

@@ -80,7 +80,7 @@ device = { kind = "fixed", capacity_bytes = 1073741824, read_us = 1000.0, write_
 host = { cpus = 2, request = "10us", parity_per_kib = "2us" }
 warmup = { requests = 50 }
 measure = { requests = 800 }
-repeats = 2
+repeats = 3
 
 [[compare]]
 group = "all"
@@ -234,7 +234,7 @@ def test_what_of_the_processors_is_parity(run: Run) -> None:
 def test_quantities_over_sweeps_and_orders(run: Run, folder: Path) -> None:
     rows = {row.id: row for row in compare_with_published(run, folder / "study.toml").rows}
     # With one or two requests on each disk nothing queues unevenly; a stripe leaves one of two disks idle at times.
-    assert rows["v-order"].verdict == "holds", rows["v-order"].note
+    assert rows["v-order"].verdict == "holds", rows["v-order"].sentence
     assert rows["least"].value == pytest.approx(1.0, abs=0.02), "one request at a time is the same on both"
     assert rows["deep"].value == pytest.approx(2000, rel=0.02)
     assert rows["trees"].verdict == "holds"

@@ -24,7 +24,7 @@ from raidlab.published.compare import (
     errors_of,
     write_csv,
 )
-from raidlab.published.quantities import KINDS
+from raidlab.published.quantities import checked_measure
 from raidlab.report.figures import make_figures
 from raidlab.report.figures.own import own_key
 from raidlab.report.published import standing_of
@@ -129,7 +129,8 @@ def test_every_claim_and_cell_gets_its_verdict(small_run: Run, small_folder: Pat
     assert rows["s-formula"].published.value == "0.8" and rows["s-formula"].error == 0.0
     assert rows["relative:raid0,8:relative"].kind == "fitted", "the fit of the small study names the table"
     assert rows["relative:raid0,8:relative"].value == pytest.approx(100)
-    assert "raid10 =" in rows["s-wrong"].note, "an ordinal claim shows its figures"
+    assert "gives" in rows["s-wrong"].sentence, "an ordinal claim shows its figures"
+    assert "raid10 = " in rows["s-wrong"].details and "raid10 = " not in rows["s-wrong"].note
 
 
 def test_rows_and_values_added_later_are_compared_without_a_change(small_run: Run, small_folder: Path) -> None:
@@ -258,6 +259,28 @@ def test_the_command_line_compares_a_run(small_run: Run, small_folder: Path) -> 
     assert (run / "comparison.csv").is_file()
 
 
+def test_a_terminal_of_80_columns_reads_verdicts_in_words(
+    small_run: Run, small_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from raidlab.cli.comparison import print_comparison
+
+    own = '[conclusion.order]\nsays = "Mirrors write faster"\nholds = "raid10 > raid5"\n[fit]'
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]", own), encoding="utf-8")
+    comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
+
+    def printed(*, all_rows: bool, details: bool) -> str:
+        print_comparison(comparison, all_rows=all_rows, details=details)
+        text = capsys.readouterr().out
+        assert all(len(line) <= 80 for line in text.splitlines())
+        return text
+
+    short = printed(all_rows=False, details=False)
+    assert "holds: Mirrors write faster" in short and "raid10 gives" in short
+    assert "raid10 = " not in short and "relative:raid0,8" not in short.split("where")[0]
+    assert "raid10 = " in printed(all_rows=False, details=True)
+    assert "s-skipped" in printed(all_rows=True, details=False)
+
+
 def test_a_run_that_has_nothing_to_compare_says_what_would(small_run: Run, small_folder: Path) -> None:
     file = small_folder / "quantities.toml"
     file.write_text(QUANTITIES.replace('target = "sim"', 'target = "original"'), encoding="utf-8")
@@ -270,17 +293,16 @@ def test_a_run_that_has_nothing_to_compare_says_what_would(small_run: Run, small
     assert "[conclusion.NAME]" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["chen1990", "uselton2000", "ou2007"])
+@pytest.mark.parametrize("name", ["chen1990", "hauser1996", "jlab1998", "ou2007", "uselton2000"])
 def test_published_studies_map_every_claim(name: str) -> None:
     loaded = load_study(name)
     mapping = load_mapping(loaded.file)
     claims = read_claims(mapping.published)
-    mapped = set(mapping.quantities.claim)
+    mapped = {*mapping.quantities.claim, *(set(mapping.quantities.conclusion) & {claim.id for claim in claims})}
     assert {claim.id for claim in claims if claim.checkable_by != "none"} <= mapped
     assert mapped <= {claim.id for claim in claims}
     for measure in mapping.quantities.measure.values():
-        keys = dict(measure)
-        KINDS[keys.pop("kind")].keys.model_validate(keys)
+        checked_measure(measure)
 
 
 def test_parameters_say_where_they_come_from() -> None:
@@ -297,9 +319,12 @@ def test_parameters_say_where_they_come_from() -> None:
 KNOWN_MISSES = {
     "c90-raid1-read-disk-time-saving",
     "c90-raid5-large-write-aligned",
-    "c90-raid5-pct-before",
-    "c90-raid5-pct-after",
+    # RAID 5 writes, of which aligned large ones are too slow.
+    "c90-large-abs-gain",
+    "c90-small-abs-loss",
+    "large-crossing",
     "c90-raid0-pct-after",
+    "idle_components:request_overhead,0,full_stripe:low_ms",
     # One figure, printed twice: within 2.4 % in the full run.
     "c90-average-full",
     "response_time_targets:full_stripe:average_at_target_ms",
@@ -320,7 +345,7 @@ def test_chen_compares_within_its_targets(tmp_path: Path) -> None:
             limit = 4.0 if row.published.is_percent else 6.5
             assert abs(row.error) <= limit, f"{row.id}: {row.value} against {row.published.text}"
     assert {row.verdict for row in comparison.conclusions} <= {"holds", "fails", "within the noise"}
-    drawn = {figure.key for figure in make_figures(analyse(run))}
+    drawn = {figure.key for figure in make_figures(analyse(run), comparison)}
     assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn
 
 
@@ -332,14 +357,15 @@ def test_ou_evaluates_every_order_that_a_simulation_can(tmp_path: Path) -> None:
     loaded = load_study("ou2007")
     run = run_study(loaded, on=["original"], out=tmp_path, quick=True)
     mapping = load_mapping(loaded.file)
-    rows = {row.id: row for row in compare_run(analyse(run), mapping).rows}
+    comparison = compare_run(analyse(run), mapping)
+    rows = {row.id: row for row in comparison.rows}
     assert not [f"{row.id}: {row.note}" for row in rows.values() if row.verdict == "error"]
     for claim in read_claims(mapping.published):
         if claim.kind == "ordinal" and claim.checkable_by == "simulation":
-            assert rows[claim.id].verdict in ("holds", "fails") and " = " in rows[claim.id].note, claim.id
+            assert rows[claim.id].verdict in ("holds", "fails") and rows[claim.id].sentence, claim.id
     # Two pairs at the same total depth are never far behind one RAID 10, whatever the sizes.
-    assert rows["pairs-at-least-raid10"].verdict == "holds", rows["pairs-at-least-raid10"].note
+    assert rows["pairs-at-least-raid10"].verdict == "holds", rows["pairs-at-least-raid10"].sentence
     assert rows["o07-cpu-raid5-write"].error is not None and abs(rows["o07-cpu-raid5-write"].error) < 2
     # Every figure of the study is drawn.
-    drawn = {figure.key for figure in make_figures(analyse(run))}
+    drawn = {figure.key for figure in make_figures(analyse(run), comparison)}
     assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn

@@ -17,7 +17,7 @@ from raidlab.report.figures.held_points import line_points
 from raidlab.report.published import concluded
 from raidlab.results import Run
 from raidlab.study import load_study
-from raidlab.study.expression import Margin, read
+from raidlab.study.expression import Relation, read
 
 STUDY = """
 name = "levels"
@@ -291,8 +291,8 @@ def test_conclusions_hold_fail_or_are_within_the_noise(run: Run, folder: Path) -
         "noisy": "within the noise",
         "absent": "not evaluated",
     }
-    assert "write_5 = " in verdicts["clear"].note and "an interval" not in verdicts["clear"].note
-    assert "deep" in verdicts["absent"].note
+    assert "write_5 = " in verdicts["clear"].details and not verdicts["clear"].is_single
+    assert "with 300 outstanding" in verdicts["absent"].note
 
 
 def test_conclusions_need_no_published_figures_and_are_in_the_report(run: Run, folder: Path) -> None:
@@ -313,8 +313,8 @@ def test_nothing_is_concluded_from_a_target_that_a_check_calls_invalid(run: Run,
 
 
 def test_what_is_undecided_stays_so_unless_the_rest_decides() -> None:
-    def judge(margin: Margin) -> bool | None:
-        by = margin({"a": 1.0, "b": 1.0, "c": 2.0})
+    def judge(one: Relation) -> bool | None:
+        by = min(one.margins({"a": 1.0, "b": 1.0, "c": 2.0}))
         return None if by == 0 else by > 0
 
     verdicts = {
@@ -328,6 +328,8 @@ def test_what_is_undecided_stays_so_unless_the_rest_decides() -> None:
         "a < c < 3": True,
         "about(a, b)": True,
         "about(a, c)": False,
+        "a < min(b, c)": None,
+        "a < min(c, 3)": True,
     }
     assert {text: read(text).decided(judge) for text in verdicts} == verdicts
     with pytest.raises(ValueError, match="no comparison"):

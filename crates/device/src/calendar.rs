@@ -55,7 +55,7 @@ impl Calendar {
     }
 
     /// Enters a completion, at its own time behind everything that happens then or earlier.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(&mut self, running: OperationInService, releases: bool) {
         let at = running.completion.done;
         let slot = CalendarSlot(u32_from(self.running.insert(running)));
@@ -101,7 +101,7 @@ impl Calendar {
     }
 
     /// What a popped entry finishes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, slot: CalendarSlot) -> Option<OperationInService> {
         self.running.try_remove(slot.0 as usize)
     }

@@ -5,61 +5,113 @@ Invariant: nothing is worked out here but wording and rounding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from raidlab.cli.output import plain_table
 from raidlab.cli.terminal import console
 from raidlab.fit import FitResult
-from raidlab.published.compare import PublishedComparison, PublishedRow, errors_of
+from raidlab.published.compare import Errors, PublishedComparison, PublishedRow, errors_of
 from raidlab.study.parameters import Parameter
 
 _STYLES = {"error": "bold red", "fails": "yellow", "within the noise": "yellow", "holds": "green"}
-_QUIET = ("not evaluated",)
+_WIDTH = 80
 
 
-def print_comparison(comparison: PublishedComparison, *, all_rows: bool) -> None:
-    """Print every figure, then the errors of each table, then parameters against data points."""
+def print_comparison(comparison: PublishedComparison, *, all_rows: bool, details: bool) -> None:
+    """Print the errors of each table, what misses and what was concluded; every row before them with ``all_rows``."""
     out = console()
     by_table: dict[str, list[PublishedRow]] = {}
-    for row in comparison.rows:
-        if all_rows or row.verdict not in _QUIET:
-            by_table.setdefault(row.table, []).append(row)
+    for row in comparison.published if all_rows else comparison.errors:
+        by_table.setdefault(row.table, []).append(row)
     for name, rows in by_table.items():
         out.print(Text(f"\n{name}", style="bold"))
         for row in rows:
-            out.print(_line(row), soft_wrap=True)
+            for line in _lines(row, details=details):
+                out.print(line)
     out.print(_errors("\nerrors, beyond half of the last printed digit", comparison.rows))
+    misses = [row for row in comparison.published if row.is_miss and row.value is not None]
+    if misses and not all_rows:
+        headings = ("", "published", "here", "error", "kind")
+        cells = (
+            (
+                *(row.id, f"{row.published.text} {row.published.unit}", f"{row.value:.4g}"),
+                *(f"{row.error:+.3g} {row.error_unit}", row.kind),
+            )
+            for row in sorted(misses, key=lambda row: -abs(row.error or 0.0))
+        )
+        out.print(plain_table("\nwhat misses", headings, cells, right=("published", "here", "error")))
+    _print_judged("what the study claims of its own hardware", [*comparison.published], out, details=details)
+    for target in dict.fromkeys(row.table for row in comparison.conclusions):
+        rows = [row for row in comparison.conclusions if row.table == target]
+        _print_judged(f"the study's {target}", rows, out, details=details)
     out.print(Text(_counts(comparison)))
 
 
-def _line(row: PublishedRow) -> Text:
-    text = Text(f"  {row.id:<42} ")
-    if row.verdict == "compared" and row.value is not None and row.error is not None:
-        text.append(f"{row.published.text:>12} {row.published.unit[:14]:<14} {row.value:>9.4g} ")
-        text.append(f"{row.error:>+7.2g} {row.error_unit}", style="yellow" if row.is_miss else "")
-        return text.append(f"  {row.kind}", style="dim")
-    if row.value is not None:
-        return text.append(f"{'-':>12} {row.published.unit[:14]:<14} {row.value:>9.4g}").append(
-            f"  {row.verdict}", style="dim"
-        )
-    text.append(row.verdict, style=_STYLES.get(row.verdict, "dim"))
-    return text.append(f": {row.note}" if row.note else "", style="dim")
+def _print_judged(title: str, rows: Sequence[PublishedRow], out: Console, *, details: bool) -> None:
+    """Claims and conclusions that were tested: what the study says, and what came out here."""
+    found = [row for row in rows if row.is_judged]
+    if not found:
+        return
+    alone = "; one run, without intervals" if all(row.is_single for row in found) else ""
+    out.print(Text(f"\n{title}{alone}", style="bold"))
+    for row in found:
+        for line in _lines(row, details=details):
+            out.print(line)
+
+
+def _lines(row: PublishedRow, *, details: bool) -> Iterator[Text]:
+    """A row in lines of at most 80 columns; its expression and what stands behind its names with ``details``."""
+    printed = f"{row.published.text} {row.published.unit}".strip()
+    if row.is_judged:
+        yield from _wrapped(f"{row.verdict}: ", row.says or printed or row.id, style=_STYLES[row.verdict])
+        said = [row.sentence, row.note, *([f"{row.id}: {row.details}"] if details else [])]
+    elif row.value is not None:
+        error = "" if row.error is None else f"  {row.error:+.3g} {row.error_unit}"
+        said = [f"{row.value:.4g}{f', printed {printed}' if printed else f' {row.published.unit}'}{error}  {row.kind}"]
+        yield Text(f"  {row.id}", style="yellow" if row.is_miss else "")
+    else:
+        said = [row.note]
+        yield from _wrapped(f"{row.verdict}: ", row.id, style=_STYLES.get(row.verdict, "dim"))
+    for text in filter(None, said):
+        for line in textwrap.wrap(text, _WIDTH - 6, break_on_hyphens=False):
+            yield Text(f"      {line}", style="dim")
+
+
+def _wrapped(head: str, text: str, *, style: str) -> Iterator[Text]:
+    for index, line in enumerate(textwrap.wrap(f"{head}{text}", _WIDTH - 4, break_on_hyphens=False)):
+        cut = len(head) if index == 0 else 0
+        yield Text("  " if index == 0 else "    ").append(line[:cut], style=style).append(line[cut:])
 
 
 def _errors(title: str, rows: Sequence[PublishedRow]) -> Table:
-    found = (
-        (
+    errors = errors_of(rows)
+    has_left_out = any(one.left_out for one in errors)
+    found = [
+        [
             *(one.table, one.kind, str(one.count)),
             *(f"{one.median:.2g} {one.unit}", f"{one.largest:.3g} {one.unit}"),
+            *((_left_out(one),) if has_left_out else ()),
             one.worst if one.largest else "",
-        )
-        for one in errors_of(rows)
-    )
-    headings = ("", "kind", "figures", "median", "largest", "where")
+        ]
+        for one in errors
+    ]
+    headings = ("", "kind", "figures", "median", "largest", *(("without it",) if has_left_out else ()), "where")
     return plain_table(title, headings, found, right=("figures", "median", "largest"))
+
+
+def _or_dash(value: float | None, form: str) -> str:
+    """A number, or that there is none."""
+    return "-" if value is None else format(value, form)
+
+
+def _left_out(one: Errors) -> str:
+    """What a table's figures would have been predicted as without it: median and largest error."""
+    return "" if one.left_out is None else f"{one.left_out[0]:.2g}, {one.left_out[1]:.3g} {one.unit}"
 
 
 def _counts(comparison: PublishedComparison) -> str:
@@ -93,9 +145,20 @@ def print_fit(found: FitResult) -> None:
     out.print(_errors("\nerrors of the figures it was held to", found.rows))
     if found.left_out:
         rows = (
-            (one.group, str(one.count), f"{one.median:.2g}", f"{one.largest:.3g}", ", ".join(one.unidentified) or "-")
+            (
+                *(one.group, str(one.count), _or_dash(one.median, ".2g"), _or_dash(one.largest, ".3g")),
+                ", ".join(one.unidentified) or "-",
+            )
             for one in found.left_out
         )
         headings = ("", "figures", "median", "largest", "not identified by the rest")
         out.print(plain_table("\neach left out in turn, predicted from the rest", headings, rows))
+        fitted = {row.id: row.value for row in found.rows}
+        figures = (
+            (row.id, f"{row.published.text} {row.published.unit}", f"{fitted[row.id]:.4g}", _or_dash(row.value, ".4g"))
+            for one in found.left_out
+            for row in one.rows
+        )
+        columns = ("", "published", "fitted", "without it")
+        out.print(plain_table("\nevery figure as the rest predicts it", columns, figures, right=columns[1:]))
     out.print(Text(f"{len(found.values)} parameters against {len(found.rows)} data points; {found.trials} trials"))

@@ -54,12 +54,15 @@ def compare(
     out: Annotated[str, option("DIR", "Where run folders are.")] = "runs",
     seed: Annotated[int | None, number("The root seed; the study's by default.")] = None,
     quick: Annotated[bool, flag("--quick", "A short run: wider intervals.")] = False,
-    all_rows: Annotated[bool, flag("--all", "Also list what is not evaluated.")] = False,
+    all_rows: Annotated[bool, flag("--all", "List every figure and claim, and what is not evaluated.")] = False,
+    details: Annotated[
+        bool, flag("--details", "Also print the expression of each claim and conclusion, and the figures in it.")
+    ] = False,
 ) -> None:
     """Set every published figure of a study beside what its own hardware gives in the simulator.
 
-    Prints value and error of each, medians and maxima, and writes comparison.csv into the run's folder. The exit code
-    is 3 if a check says INVALID of the run.
+    Prints the errors of each table, what misses, and the study's claims and conclusions in words. Every figure is in
+    comparison.csv, which it writes into the run's folder. The exit code is 3 if a check says INVALID of the run.
     """
     import sys
     from pathlib import Path
@@ -95,7 +98,7 @@ def compare(
         )
     analysis = analyse(result)
     with printing():
-        print_comparison(comparison, all_rows=all_rows)
+        print_comparison(comparison, all_rows=all_rows, details=details)
     say(f"written: {result.folder / FILE}; report: {write_page(analysis, comparison, choice_of(result, loaded))}")
     if comparison.errors:
         raise typer.Exit(EXIT_BAD_INPUT)
@@ -109,7 +112,10 @@ def compare(
 def fit(
     study: Study,
     write: Annotated[bool, flag("--write", "Write what was found into the files of the study's hardware.")] = False,
-    leave_out: Annotated[bool, flag("--leave-out/--no-leave-out", "Leave each group of figures out in turn.")] = True,
+    leave_one_out: Annotated[
+        bool,
+        flag("--leave-one-out", "Also leave each table out in turn, and print what the rest alone predicts of it."),
+    ] = False,
 ) -> None:
     """Find the fitted parameters of a study's own hardware anew, from the figures it published.
 
@@ -117,17 +123,21 @@ def fit(
     """
     from raidlab.cli.comparison import print_fit
     from raidlab.fit import fit_study, write_values
+    from raidlab.published.compare import write_left_out
     from raidlab.study import load_study
     from raidlab.study.mapping import load_mapping
 
     loaded = load_study(study)
     mapping = load_mapping(loaded.file)
-    found = fit_study(loaded, mapping, leave_out=leave_out, note=say)
+    found = fit_study(loaded, mapping, leave_one_out=leave_one_out, note=say)
     with printing():
         print_fit(found)
     if write:
         for file in write_values(loaded, mapping.quantities.target, found.values):
             say(f"written: {file}")
+        if leave_one_out:
+            rows = [row for group in found.left_out for row in group.rows]
+            say(f"written: {write_left_out(rows, loaded.file.parent)}")
 
 
 @app.command("sheet")

@@ -26,7 +26,6 @@ from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.analysis.metrics.accesses import accesses_by_file
 from raidlab.errors import OutputError
 from raidlab.published.compare import PublishedComparison
-from raidlab.published.compare.conclude import NOISE
 from raidlab.published.rules import Choice
 from raidlab.report.cards import cards_of
 from raidlab.report.choice import shown_choice
@@ -48,7 +47,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 def write_page(analysis: Analysis, published: PublishedComparison | None = None, choice: Choice | None = None) -> Path:
     """Write the page and the figures into the run's folder; returns the page's path."""
-    figures = make_figures(analysis)
+    figures = make_figures(analysis, published)
     try:
         with analysis.run.directory() as folder:
             with folder.child(FIGURES_FOLDER, make=True) as place:
@@ -156,9 +155,9 @@ def _grouped(rows: Iterable[Any], attribute: str) -> list[tuple[Any, list[Any]]]
 
 
 def _has_intervals(conclusions: Iterable[TargetConclusions]) -> bool:
-    """Whether any conclusion was judged by more than one run: the notes of the others say so."""
-    notes = [row.note for one in conclusions for row in one.rows if row.verdict in ("holds", "fails", NOISE)]
-    return not notes or any("without an interval" not in note for note in notes)
+    """Whether any conclusion was judged by more than one run."""
+    rows = [row for one in conclusions for row in one.rows if row.is_judged]
+    return not rows or not all(row.is_single for row in rows)
 
 
 def _kept(text: str) -> str:

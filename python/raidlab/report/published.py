@@ -15,7 +15,7 @@ from statistics import median
 
 from raidlab.analysis.checks import Finding
 from raidlab.published.compare import MISS_PERCENT, MISS_POINTS, Errors, PublishedComparison, PublishedRow, errors_of
-from raidlab.published.compare.conclude import NOISE
+from raidlab.published.compare.clause import NOISE
 from raidlab.published.compare.evaluate import DERIVED
 from raidlab.published.compare.row import ARITHMETIC, FITTED
 from raidlab.report.answer import no_answer
@@ -54,7 +54,7 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
     """
     rows = [row for row in published.published if row.kind != ARITHMETIC]
     # What is only derived was not published: it stands in the table.
-    claims = [row for row in rows if row.verdict in ("holds", "fails") and row.table != DERIVED]
+    claims = [row for row in rows if row.is_judged and row.table != DERIVED]
     # What was printed of one hardware is no error of another.
     is_elsewhere = published.target == ELSEWHERE
     compared = [row for row in rows if row.verdict == "compared" and row.error is not None and not is_elsewhere]
@@ -69,7 +69,8 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
     fitted = [row for row in figures if row.kind == FITTED]
     said = []
     if claims:
-        said.append(f"{len(claims) - len(failed)} of {len(claims)} published conclusions hold here")
+        held = sum(row.verdict == "holds" for row in claims)
+        said.append(f"{held} of {len(claims)} published conclusions hold here")
     if free:
         word = "measured" if free[0].kind == "measured" else "predicted"
         said.append(
@@ -108,7 +109,7 @@ class TargetConclusions:
 
 
 def concluded(published: PublishedComparison | None, findings: Sequence[Finding]) -> list[TargetConclusions]:
-    """The study's conclusions, target by target: how many hold, and which do not; none where a check says INVALID."""
+    """The study's conclusions, target by target: how many hold, how many fail; none where one is INVALID."""
     found: list[TargetConclusions] = []
     if published is None:
         return found
@@ -117,16 +118,16 @@ def concluded(published: PublishedComparison | None, findings: Sequence[Finding]
         if broken := no_answer(findings, target):
             found.append(TargetConclusions(target, f"{broken}: its conclusions are not judged", []))
             continue
-        judged = [row for row in rows if row.verdict in ("holds", "fails", NOISE)]
+        judged = [row for row in rows if row.is_judged]
         if not judged:
             found.append(TargetConclusions(target, "none of its conclusions could be tested", rows))
             continue
         held = sum(row.verdict == "holds" for row in judged)
         said = [f"{held} of {len(judged)} conclusions that are tested on any hardware hold"]
-        for verdict, word in (("fails", "what fails"), (NOISE, "within the noise")):
-            names = [row.id for row in judged if row.verdict == verdict]
-            if names:
-                said.append(f"{word}: {', '.join(names)}")
+        for verdict in ("fails", NOISE):
+            count = sum(row.verdict == verdict for row in judged)
+            if count:
+                said.append(f"{count} {'fail' if verdict == 'fails' and count > 1 else verdict}")
         found.append(TargetConclusions(target, "; ".join(said), rows))
     return found
 

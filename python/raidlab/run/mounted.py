@@ -175,7 +175,7 @@ class MountedFiles:
             directories=own,
             sizes=workload.size,
             numbers=files.numbers,
-            count=files.count,
+            count=files.count if total is None else None,
             total_bytes=total,
             sync="end",
             keep=True,

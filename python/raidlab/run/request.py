@@ -166,7 +166,7 @@ def cell_files(workload: Workload, system: FileSystem | None, user_bytes: int) -
     return CellFiles(
         numbers=files.numbers,
         count=files.count if files.fill is None else None,
-        total_bytes=None if files.fill is None else int(files.fill * user_bytes),
+        total_bytes=files.total_bytes(user_bytes, workload.size.typical_bytes),
         lists=files.lists,
         order=files.order,
         file_system=system,

@@ -134,7 +134,6 @@ class CellPolicy(Policy):
 class CellCache(CacheSizes):
     """A controller's cache of the volumes of one array."""
 
-    only: list[int] | None = None
     copy_path: list[PathVisit] = []
 
 

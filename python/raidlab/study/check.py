@@ -335,8 +335,8 @@ def _check_mounted(workload: Workload, place: Place, parts: ValidParts, report: 
 def _check_files(workload: Workload, place: Place, parts: ValidParts, report: Report) -> None:
     files = workload.files
     assert files is not None, "the caller looked"
-    if (files.count is None) == (files.fill is None):
-        report((*place, "files"), "needs a number of files", None, "either count or fill")
+    if files.count is None and files.fill is None:
+        report((*place, "files"), "needs a number of files", None, "count or fill")
     if files.numbers == "even" and workload.size.kind != "table":
         report((*place, "files", "numbers"), "needs sizes of a table", files.numbers, "drawn")
     if workload.read != 1:
@@ -525,6 +525,22 @@ def _check_figure(figure: StudyFigure, place: Place, parts: ValidParts, report: 
 
 def _check_kind_of_figure(figure: StudyFigure, place: Place, parts: ValidParts, report: Report) -> None:
     """What only some drawings need, or know."""
+    needs_none = figure.draw in ("printed", "layout")
+    if needs_none == bool(figure.workloads):
+        accepted = "none" if needs_none else "a workload at least"
+        report((*place, "workloads"), f"is wrong for draw = '{figure.draw}'", None, accepted)
+    if figure.draw == "printed" and not figure.printed:
+        report((*place, "printed"), "is empty", None, "a column of a printed table, such as 'table1:*:bang_mb_s'")
+    if figure.printed and figure.draw in ("shares", "total_time", "two_tools", "file_sizes", "layout"):
+        report((*place, "printed"), f"is not for draw = '{figure.draw}'", None, "of shares, that of their series")
+    of_panels = {"printed": figure.printed, "layout": figure.arrays}
+    panels = of_panels.get(figure.draw, figure.workloads)
+    without = ("scan", "sizes", "amounts", "two_tools", "total_time")
+    if figure.panels and (figure.draw in without or len(figure.panels) != len(panels)):
+        report((*place, "panels"), "are not a word for each panel", None, f"{len(panels)}")
+    in_own_unit = ("shares", "two_tools", "file_sizes", "layout", "printed")
+    if (figure.times != 1 or figure.unit) and figure.draw in in_own_unit:
+        report((*place, "times"), f"is not for draw = '{figure.draw}'", None, "one that draws metrics or quantities")
     if figure.draw == "bars" and figure.at == "target":
         report((*place, "at"), "is for scans and shares", "target", "'maximum', 'heaviest' or a depth")
     if figure.draw == "shares" and (figure.reference is None or not figure.series):

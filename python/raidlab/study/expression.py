@@ -22,13 +22,16 @@ from dataclasses import dataclass
 from typing import Any
 
 Operand = float | str
-# By how much a comparison holds, given what stands behind its names: above 0 where it does.
-Margin = Callable[[Mapping[str, Operand]], float]
 # How far apart two figures are that a study calls the same, where it does not say, in percent.
 ABOUT_PERCENT = 5.0
 _LONGEST = 2000
 # A sum of so many terms, or as many brackets; what evaluates it calls itself for each.
 _DEEPEST = 200
+
+
+def furthest(wanted: float, *values: float) -> float:
+    """Of several values the one that is furthest from the first: what stands for all of them where all are meant."""
+    return max(values, key=lambda value: abs(value - wanted))
 
 
 def about(first: float, second: float, percent: float = ABOUT_PERCENT) -> bool:
@@ -44,6 +47,7 @@ FUNCTIONS: dict[str, Callable[..., float | bool]] = {
     "log": math.log,
     "median": lambda *values: statistics.median(values),
     "about": about,
+    "furthest": furthest,
 }
 
 
@@ -77,7 +81,7 @@ _SIGNS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==",
     ast.NotEq: "!=",
 }
-_ORDERS: dict[type[ast.cmpop], int] = {ast.Lt: -1, ast.LtE: -1, ast.Gt: 1, ast.GtE: 1}
+_ORDERS = {"<": -1, "<=": -1, ">": 1, ">=": 1}
 
 
 @dataclass(frozen=True)
@@ -107,31 +111,64 @@ class Expression:
         except (ArithmeticError, TypeError, ValueError) as error:
             raise ValueError(f"'{_shortened(self.text)}' has no value: {error}") from None
 
-    def decided(self, decide: Callable[[Margin], bool | None]) -> bool | None:
-        """What it says where comparisons may be undecided (None), each decided by its margin.
+    def decided(self, decide: Callable[[Relation], bool | None]) -> bool | None:
+        """What it says where comparisons may be undecided (None).
 
-        What is undecided stays so unless the rest decides: false and undecided is false (Kleene's logic). More than
-        comparisons (``<``, ``>``, ``about``) joined by ``and``, ``or``, ``not`` is a `ValueError`.
+        What is undecided stays so unless the rest decides: false and undecided is false (Kleene's logic). What is less
+        than ``min(a, b)`` is less than a and less than b, each a comparison of its own. More than comparisons (``<``,
+        ``>``, ``about``) joined by ``and``, ``or``, ``not`` is a `ValueError`.
 
         Examples
         --------
-        >>> read("a > b and about(a, c)").decided(lambda margin: margin({"a": 2.0, "b": 1.0, "c": 2.0}) > 0)
+        >>> read("a > b and about(a, c)").decided(lambda one: one.value({"a": 2.0, "b": 1.0, "c": 2.0}))
         True
         """
-        return _decided(self._root, decide)
+        return _decided(self._root, decide, is_asked=True)
 
-    def sides(self) -> tuple[Expression, str, Expression] | None:
-        """Both sides of a single comparison, and its sign; None for anything else.
+    def worded(self, words: Mapping[str, str], known: Mapping[str, Operand]) -> str:
+        """It with words in the place of its names; of ``max`` and ``min`` the one that it is.
 
         Examples
         --------
-        >>> [part if isinstance(part, str) else part.text for part in read("a / 2 < max(b, c)").sides()]
-        ['a / 2', '<', 'max(b, c)']
+        >>> words = {"a": "reads", "b": "writes"}
+        >>> read("2 * a / max(a, b)").worded(words, {"a": 1.0, "b": 3.0})
+        "2 x 'reads' / the greatest, 'writes'"
         """
-        root = self._root
-        if not isinstance(root, ast.Compare) or len(root.ops) != 1:
-            return None
-        return read(ast.unparse(root.left)), _SIGNS[type(root.ops[0])], read(ast.unparse(root.comparators[0]))
+        if isinstance(self._root, ast.Name):
+            return words[self._root.id]
+        return ast.unparse(_Worded(words, known).visit(_copy(self._root))).replace(" * ", " x ")
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Two figures set beside each other within an expression."""
+
+    first: Expression
+    sign: str
+    """``<``, ``<=``, ``>``, ``>=``, ``==``, ``!=`` or ``about``."""
+    second: Expression
+    within: Expression
+    """How far apart they may be, in percent, where the sign is ``about``."""
+    is_asked: bool
+    """Whether the expression asks for it; else (``not``) for its contrary."""
+
+    def value(self, known: Mapping[str, Operand]) -> bool:
+        """Whether it holds, by the figures themselves."""
+        first, second = self.first.value(known), self.second.value(known)
+        if self.sign == "about":
+            return about(first, second, self.within.value(known))
+        return next(_COMPARE[op] for op, sign in _SIGNS.items() if sign == self.sign)(first, second)
+
+    def margins(self, known: Mapping[str, Operand]) -> list[float]:
+        """By how much it holds, on each side: above 0 where it does."""
+        first, second = self.first.value(known), self.second.value(known)
+        if self.sign in _ORDERS:
+            return [_ORDERS[self.sign] * (first - second)]
+        if self.sign != "about":
+            said = f"{self.first.text} {self.sign} {self.second.text}"
+            raise ValueError(f"'{said}' is no comparison that could be undecided")
+        allowed = self.within.value(known) / 100 * max(abs(first), abs(second))
+        return [allowed - (first - second), allowed + (first - second)]
 
 
 def read(text: str) -> Expression:
@@ -188,39 +225,71 @@ def _check(node: ast.expr, names: set[str], text: str, levels: int) -> None:
         _check(part, names, text, levels - 1)
 
 
-def _decided(node: ast.expr, decide: Callable[[Margin], bool | None]) -> bool | None:
+def _decided(node: ast.expr, decide: Callable[[Relation], bool | None], *, is_asked: bool) -> bool | None:
     match node:
         case ast.BoolOp(op=op, values=values):
-            found = [_decided(value, decide) for value in values]
+            found = [_decided(value, decide, is_asked=is_asked) for value in values]
             decides = isinstance(op, ast.Or)
             return decides if decides in found else None if None in found else not decides
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            inner = _decided(operand, decide)
+            inner = _decided(operand, decide, is_asked=not is_asked)
             return None if inner is None else not inner
-        case ast.Compare(left=left, ops=ops, comparators=rest) if all(type(op) in _ORDERS for op in ops):
+        case ast.Compare(left=left, ops=ops, comparators=rest):
             sides = [left, *rest]
-            margins = [_difference(*sides[i : i + 2], sign=_ORDERS[type(op)]) for i, op in enumerate(ops)]
+            signs = [_SIGNS[type(op)] for op in ops]
+            triples = [
+                (first, sign, second)
+                for index, sign in enumerate(signs)
+                for first in _each(sides[index], "max" if "<" in sign else "min" if ">" in sign else "")
+                for second in _each(sides[index + 1], "min" if "<" in sign else "max" if ">" in sign else "")
+            ]
+            percent: list[ast.expr] = []
         case ast.Call(func=ast.Name(id="about"), args=[first, second, *percent]):
-            margins = [_nearness(first, second, percent, sign) for sign in (1, -1)]
+            triples = [(first, "about", second)]
         case _:
             raise ValueError(f"'{ast.unparse(node)}' is no comparison that could be undecided")
-    found = [decide(margin) for margin in margins]
+    within = _part(percent[0]) if percent else read(f"{ABOUT_PERCENT:g}")
+    found = [decide(Relation(_part(a), sign, _part(b), within, is_asked)) for a, sign, b in triples]
     return False if False in found else None if None in found else True
 
 
-def _difference(first: ast.expr, second: ast.expr, *, sign: int) -> Margin:
-    return lambda known: sign * (_number(first, known) - _number(second, known))
+class _Worded(ast.NodeTransformer):
+    """Names that say what they stand for."""
+
+    def __init__(self, words: Mapping[str, str], known: Mapping[str, Operand]) -> None:
+        self._words, self._known = words, known
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        """A measure's words."""
+        return ast.Name(f"'{self._words.get(node.id, node.id)}'")
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """The greatest and the least by name, a median by how many it is of."""
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if name == "median":
+            return ast.Name(f"the median of {len(node.args)}")
+        if name in ("max", "min"):
+            values = [_number(part, self._known) for part in node.args]
+            chosen = node.args[values.index(max(values) if name == "max" else min(values))]
+            word = "greatest" if name == "max" else "least"
+            return ast.Name(f"the {word}, {ast.unparse(self.visit(chosen))}")
+        return ast.Call(node.func, [self.visit(part) for part in node.args], [])
 
 
-def _nearness(first: ast.expr, second: ast.expr, percent: list[ast.expr], sign: int) -> Margin:
-    """By how much two figures are nearer than `about` asks, on one side."""
+def _copy(node: ast.expr) -> ast.expr:
+    return ast.parse(ast.unparse(node), mode="eval").body
 
-    def margin(known: Mapping[str, Operand]) -> float:
-        a, b = _number(first, known), _number(second, known)
-        allowed = _number(percent[0], known) if percent else ABOUT_PERCENT
-        return float(allowed / 100 * max(abs(a), abs(b)) - sign * (a - b))
 
-    return margin
+def _part(node: ast.expr) -> Expression:
+    return read(ast.unparse(node))
+
+
+def _each(node: ast.expr, name: str) -> list[ast.expr]:
+    """What stands in ``max(...)`` or ``min(...)``, where that is the name; else the expression itself."""
+    match node:
+        case ast.Call(func=ast.Name(id=found), args=arguments) if found == name:
+            return arguments
+    return [node]
 
 
 def _value(node: ast.expr, known: Mapping[str, Operand]) -> Any:

@@ -40,10 +40,13 @@ class FigureSeries(Table):
     of: Literal["throughput", "access_count", "disk_time"] = "throughput"
     """Throughput per disk, or what a model says of it: accesses counted, or the time of disks that a request takes with
     one outstanding."""
-    at: Literal["maximum", "heaviest", "target"] | Depth = "heaviest"
-    """Throughput: at the load of most of it, at the heaviest, at the held response time, or at a depth."""
+    at: Literal["maximum", "heaviest", "target"] | Depth | dict[str, float] = "heaviest"
+    """Throughput: at the load of most of it, at the heaviest, at the held response time, at a depth, or at another
+    place on the sweep, as of a metric in ``quantities.toml``."""
     workloads: list[Name] = []
     """Other workloads in the place of the figure's, one for each."""
+    printed: list[Line] = []
+    """Which printed figures are drawn over its bars."""
 
 
 class FigureScan(Table):
@@ -67,18 +70,39 @@ class StudyFigure(Table):
     title: Line
     """What it shows."""
     draw: Literal[
-        "curves", "bars", "trade_off", "shares", "scan", "sizes", "amounts", "two_tools", "quantities", "total_time"
+        "curves",
+        "bars",
+        "trade_off",
+        "shares",
+        "scan",
+        "sizes",
+        "amounts",
+        "two_tools",
+        "quantities",
+        "total_time",
+        "file_sizes",
+        "layout",
+        "printed",
     ]
     """Curves over a load; bars at one load; a trade-off of a metric against response time; shares of a reference array,
     several beside one another; a scan over what workloads or arrays differ in; lines over the size of requests, or over
     the amount moved; what ``live.second_tool`` measured beside raidlab; bars of a quantity, such as a slope;
-    the total time of several tasks, one after another and at once (the first workload alone, and the last's slope)."""
+    the total time of several tasks, one after another and at once (the first workload alone, and the last's slope);
+    how large the files were that were read; where chunks lie; columns of printed tables, in their order, with what
+    comes out here."""
     metrics: Annotated[list[Line], Field(min_length=1, max_length=6)] = ["throughput_per_disk_mb_s"]
     """What is drawn: of bars parts that are stacked, else one metric; shares are of throughput per disk."""
-    workloads: Annotated[list[Name], Field(min_length=1)]
-    """A panel each; of a scan the places of its lines; over sizes and amounts the points."""
-    arrays: list[Name]
+    workloads: list[Name] = []
+    """A panel each; of a scan the places of its lines; over sizes and amounts the points. Only ``printed``
+    and ``layout`` have none."""
+    panels: list[Line] = []
+    """What its panels are called, where the study has other words for them."""
+    arrays: list[Name] = []
     """Its lines or bars, in this order."""
+    printed: list[Line] = []
+    """Which printed figures are drawn over it, as hollow marks: ids of claims and of figures in tables as
+    ``raidlab study compare`` has them, ``*`` for any text (``table1:*:bang_mb_s``). They are in the unit of the axis.
+    Of ``draw = "printed"`` a panel each."""
     also: list[FigureLine] = []
     """Further ones, such as the same array under another workload."""
     x: Literal["depth", "depth_per_volume", "rate_per_s"] = "depth"
@@ -88,11 +112,16 @@ class StudyFigure(Table):
     """Bars and scans: at the load of most throughput, at the heaviest, or at a depth; scans also at the held response
     time."""
     measure: dict[str, Any] | None = None
-    """Quantities: what each bar is, as in ``quantities.toml``, without its ``array`` and ``workload``."""
+    """Quantities, sizes, amounts: what each bar or point is, as in ``quantities.toml``, without its ``array`` and
+    ``workload``."""
     axis: Line = ""
     """Quantities: what the axis is called, with its unit."""
+    along: Line = ""
+    """Curves, amounts, total time: what stands along the axis, in the study's word, such as ``readers``."""
     times: Annotated[float, Field(gt=0)] = 1.0
-    """Quantities: by what each is multiplied, for the study's unit."""
+    """By what metrics and quantities are multiplied, for the study's unit."""
+    unit: Line | None = None
+    """That unit, of a metric."""
     mark: Line | None = None
     """Bars: a metric drawn as a stroke on each, such as what its parts should add up to."""
     against: Line = "response_time_ms_p90"
@@ -114,7 +143,7 @@ class StudyFigure(Table):
     crossing: list[Name] = []
     """Scans: two lines, where they cross is marked."""
     scale: Literal["log", "linear"] = "log"
-    """Sizes, amounts: both axes."""
+    """Sizes, amounts: both axes. Curves: that of the load."""
     foreign: ForeignLines | None = None
     """Results of others drawn beside."""
     claims: list[Line] = []

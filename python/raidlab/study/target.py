@@ -177,7 +177,7 @@ class End(Table):
 
 
 class CacheSizes(Table):
-    """The sizes of a controller's cache."""
+    """The sizes of a controller's cache, and whose it is."""
 
     line: Bytes
     """The least that is fetched."""
@@ -193,6 +193,8 @@ class CacheSizes(Table):
     """Room for what is not yet on the members."""
     destages: Few = 1
     """How many stripes are destaged at a time."""
+    only: list[Annotated[int, Field(ge=0, lt=2**16)]] | None = None
+    """Only these volumes, counted from 0; all when left out. Of several for one volume the first counts."""
 
 
 class Cache(CacheSizes):
@@ -201,7 +203,7 @@ class Cache(CacheSizes):
     copy_path: list[Visit] = []
     """What a write pays besides that is answered before it is on the members, such as a copy elsewhere."""
     arrays: list[Name] | None = None
-    """Only these arrays; all when left out. Of several for one array the first counts."""
+    """Only these arrays; all when left out."""
 
 
 class ParityWork(Table):

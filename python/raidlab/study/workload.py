@@ -282,7 +282,8 @@ class WholeFiles(Table):
     """Whole files of the workload's sizes in place of requests, in the simulator; the depth is how many read."""
 
     count: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
-    """How many files there are, over all volumes together."""
+    """How many files there are, over all volumes together; beside ``fill`` the most in the simulator, which spreads
+    them over the whole of each volume, however few they are."""
     fill: Share | None = None
     """In place of ``count``: as many as take up this share of the array's user capacity."""
     numbers: Literal["drawn", "even"] = "drawn"
@@ -294,6 +295,13 @@ class WholeFiles(Table):
     file system when left out. Real file systems decide themselves."""
     order: Literal["once", "shuffled", "random"] = "shuffled"
     """A list is read once, again and again in an order shuffled anew, or drawn from with replacement."""
+
+    def total_bytes(self, user_bytes: int, mean_bytes: int) -> int | None:
+        """What they take up where their number follows from it."""
+        if self.fill is None:
+            return None
+        filled = int(self.fill * user_bytes)
+        return filled if self.count is None else min(filled, self.count * mean_bytes)
 
 
 class RecordedRequests(Table):

@@ -130,7 +130,7 @@ impl DiskGeometry {
     }
 
     /// Where sector `lba`, which must lie on the disk, is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place(&self, lba: u64) -> SectorPlace {
         let mut zone = self.index[usize_from(lba >> self.index_shift)] as usize;
         while lba >= self.zones[zone].end_lba {

@@ -7,6 +7,7 @@
 //! Invariants (every kernel of every backend keeps them):
 //! - All inputs at a position are read before an output is written at that position: an output may *be* an input.
 //! - No byte outside `len` of any block is read or written.
+//! - There is an input.
 //! - Coefficient lists have the length of the list of inputs.
 //!
 //! NEON is left out: on other processors than x86-64 the `portable` engine runs.

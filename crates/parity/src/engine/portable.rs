@@ -14,7 +14,7 @@ use crate::gf;
 /// The low bit of each byte of a word.
 const ONES: u64 = 0x0101_0101_0101_0101;
 /// Words in a vector.
-const WORDS: usize = 4;
+const WORDS: usize = 2;
 
 /// The kernels of this engine; the instruction set is the target's own, so the loops need no entry functions.
 pub(super) static KERNELS: Kernels = Kernels {

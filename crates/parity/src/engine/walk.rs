@@ -147,9 +147,9 @@ impl<const OUTS: usize> CallBlocks<'_, OUTS> {
         // SAFETY: passed on to the caller.
         unsafe {
             let sums = kernel.sums::<V, U>(self.inputs, access, at);
-            for (out, sums) in self.outs.iter().zip(sums) {
-                for (u, sum) in sums.into_iter().enumerate() {
-                    access.store(sum, out.add(at + u * V::BYTES));
+            for u in 0..U {
+                for (out, sums) in self.outs.iter().zip(&sums) {
+                    access.store(sums[u], out.add(at + u * V::BYTES));
                 }
             }
         }
@@ -238,9 +238,11 @@ impl Kernel<2> for Pq {
         access: VectorAccess,
         at: usize,
     ) -> [[V; U]; 2] {
-        // SAFETY: `walk` keeps every access within the blocks.
+        // SAFETY: `walk` keeps every access within the blocks, and there is an input (`Kernels`): with a case for none the
+        // sums leave the registers.
         unsafe {
-            let Some((last, rest)) = inputs.split_last() else { return [[V::zero(); U]; 2] };
+            debug_assert!(!inputs.is_empty(), "no inputs");
+            let (last, rest) = inputs.split_last().unwrap_unchecked();
             let mut p = load::<V, U>(access, last.add(at));
             let mut q = p;
             for input in rest.iter().rev() {
@@ -315,7 +317,9 @@ pub(super) unsafe fn combine<V: Vector, const OUTS: usize>(
     let blocks = CallBlocks { outs, inputs, len };
     // SAFETY: passed on to the caller.
     unsafe {
-        if OUTS == 1 {
+        if OUTS == 1 && V::BYTES < 32 {
+            blocks.walk::<V, 8>(&Products(coefficients))
+        } else if OUTS == 1 {
             blocks.walk::<V, 4>(&Products(coefficients))
         } else {
             blocks.walk::<V, 2>(&Products(coefficients))

@@ -8,12 +8,13 @@ Invariants:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.conclude import CONCLUSIONS, conclusions_on
-from raidlab.published.compare.evaluate import Evaluation
-from raidlab.published.compare.row import MISS_PERCENT, MISS_POINTS, Published, PublishedRow, error_of
+from raidlab.published.compare.evaluate import Evaluation, ids_of
+from raidlab.published.compare.left_out import read_left_out, write_left_out
+from raidlab.published.compare.row import FITTED, MISS_PERCENT, MISS_POINTS, Published, PublishedRow, error_of
 from raidlab.published.compare.summary import FILE, HEADER, Errors, errors_of, write_csv
 from raidlab.published.quantities import Source
 from raidlab.study.mapping import Mapping
@@ -76,6 +77,9 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
         mapping, Source(analysis, target, mapping.published), fitted_to | follows if is_model else set()
     )
     rows = list(evaluation.rows()) if is_published else []
+    if is_model:
+        left_out = read_left_out(mapping.folder)
+        rows = [replace(row, left_out=left_out.get(row.id)) if row.kind == FITTED else row for row in rows]
     for name in analysis.targets:
         rows += conclusions_on(mapping, Source(analysis, name, mapping.published))
     return PublishedComparison(rows, parameters, target, frozenset(follows), _fitted_of_device(analysis, target))
@@ -116,6 +120,8 @@ __all__ = [
     "compare_run",
     "error_of",
     "errors_of",
+    "ids_of",
     "parameters_of",
     "write_csv",
+    "write_left_out",
 ]

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from raidlab.published.compare.clause import Words, judged, words_of
 from raidlab.published.compare.row import ARITHMETIC, FITTED, Kind, Published, PublishedRow, Verdict, error_of
 from raidlab.published.quantities import KINDS, Reading, Source, read_measure
 from raidlab.published.quantities.kind import repeats_of
@@ -39,7 +40,8 @@ class Evaluation:
     def rows(self, only: set[str] | None = None) -> Iterator[PublishedRow]:
         """All rows: claims, what is derived, tables; ``only`` those of some ids and tables."""
         for claim in read_claims(self.mapping.published):
-            if only is None or claim.id in only:
+            # A claim that is a conclusion, too, is asked of every target (`conclusions_on`), this one among them.
+            if claim.id not in self.mapping.quantities.conclusion and (only is None or claim.id in only):
                 yield self._claim(claim)
         for name, derived in self.mapping.quantities.derived.items():
             if only is None:
@@ -79,14 +81,18 @@ class Evaluation:
         published = _published(claim, mapped)
         text = mapped.value or mapped.holds or ""
         row = PublishedRow(claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note)
-        return self._worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=mapped.holds is not None)
+        if mapped.holds is not None:
+            # An order is printed in few words: what it is of stands in its conditions.
+            says = f"{published.text} {published.unit}".strip()
+            row = replace(row, says=f"{says} ({claim.conditions})" if says and claim.conditions else says)
+        return self.worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=mapped.holds is not None)
 
     def _derived(self, name: str, derived: Derived) -> PublishedRow:
         """A figure beyond what was published."""
         text = derived.value or derived.holds or ""
         printed = Published(derived.printed, unit=derived.unit)
         row = PublishedRow(derived.where, name, text, printed, "compared", table=DERIVED, note=derived.note)
-        return self._worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=derived.holds is not None)
+        return self.worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=derived.holds is not None)
 
     def _table(self, columns: TableColumns, table: PublishedTable) -> Iterator[PublishedRow]:
         if columns.not_evaluated is not None:
@@ -102,14 +108,16 @@ class Evaluation:
                 upper = line.get(column.up_to, "") if column.up_to else ""
                 printed = Published("", line[name], upper, column.unit) if column.up_to else Published(line[name])
                 printed = replace(printed, unit=column.unit)
-                label = f"{table.name}:{','.join(text for text in keys.values() if text)}:{name}"
+                label = row_id(table.name, keys, name)
                 row = PublishedRow(
                     table.name, label, column.value, printed, "compared", table=table.name, note=column.note
                 )
+                expression = read(column.value)
                 if why is not None:
-                    yield replace(row, verdict="not evaluated", note=why)
+                    named = _named(expression, measures)
+                    yield replace(row, verdict="not evaluated", note=why, measures=named)
                 else:
-                    yield self._worked_out(row, read(column.value), measures, operands_of(keys), holds=False)
+                    yield self.worked_out(row, expression, measures, operands_of(keys), holds=False)
             for name, order in columns.order.items():
                 if name in line:
                     yield self._ordered(table.name, name, order, keys, measures, line[name])
@@ -125,9 +133,9 @@ class Evaluation:
             return replace(row, verdict="not evaluated", note=why)
         if text not in order.holds:
             return replace(row, note=f"columns.toml does not say what the order in '{column}' means here")
-        return self._worked_out(replace(row, note=note), read(row.quantity), measures, operands_of(keys), holds=True)
+        return self.worked_out(replace(row, note=note), read(row.quantity), measures, operands_of(keys), holds=True)
 
-    def _worked_out(
+    def worked_out(
         self,
         row: PublishedRow,
         expression: Expression,
@@ -136,21 +144,29 @@ class Evaluation:
         *,
         holds: bool,
     ) -> PublishedRow:
-        """The row with the expression's value in it."""
+        """The row with the expression's value in it, or with what it says in words."""
         known = Known(self, measures, operands)
+        row = replace(row, measures=_named(expression, measures))
         try:
-            value = expression.value(known)
-            each = known.each(expression)
+            # All readings are taken first, so that their repeats are known.
+            value = None if holds else expression.value(known)
+            for name in sorted(expression.names) if holds else ():
+                known[name]
+            repeats = known.repeats()
+            if value is None or isinstance(value, bool):
+                verdict, clauses = judged(expression, known, repeats, Words(measures))
+            else:
+                interval = mean_interval([float(expression.value(numbers)) for numbers in repeats])
         except NoReadingError as error:
-            return replace(row, verdict="not evaluated", note=f"the run has no {error}")
+            return replace(row, verdict="not evaluated", note=f"the run does not have: {error}")
         except ValueError as error:
             return replace(row, verdict="error", note=str(error))
         kind = self.kind_of(row, [measures[name] for name in known.readings])
-        if holds or isinstance(value, bool):
-            figures = ", ".join(f"{name} = {reading.value:.4g}" for name, reading in known.readings.items())
-            note = "; ".join(part for part in (figures, row.note) if part)
-            return replace(row, verdict="holds" if value else "fails", kind=kind, note=note)
-        interval = mean_interval(each)
+        if known.readings:
+            row = replace(row, measures=tuple(measures[name] for name in known.readings))
+        if value is None or isinstance(value, bool):
+            readings = {name: reading.value for name, reading in known.readings.items()}
+            return replace(row, verdict=verdict, kind=kind, clauses=tuple(clauses), readings=readings)
         distance = error_of(row.published, value)
         return replace(
             row,
@@ -176,6 +192,26 @@ class Evaluation:
         return fit is not None and any(fnmatchcase(row.id, pattern) for pattern in fit.held_out)
 
 
+def _named(expression: Expression, measures: Measures) -> tuple[Mapping[str, object], ...]:
+    """The measures that an expression names."""
+    return tuple(measures[name] for name in sorted(expression.names & set(measures)))
+
+
+def ids_of(mapping: StudyMapping) -> list[str]:
+    """The ids of every figure that a study printed: of claims, and of the columns of values of its tables."""
+    ids = [claim.id for claim in read_claims(mapping.published)]
+    for columns in mapping.columns.table:
+        for table in read_tables(mapping.published, columns.file):
+            for line in table.rows:
+                ids += [row_id(table.name, columns.keys_of(line), name) for name in columns.column if name in line]
+    return ids
+
+
+def row_id(table: str, keys: Mapping[str, str], column: str) -> str:
+    """What a figure of a table is called: table, keys and column."""
+    return f"{table}:{','.join(text for text in keys.values() if text)}:{column}"
+
+
 class NoReadingError(Exception):
     """The run does not have what a measure takes."""
 
@@ -192,13 +228,9 @@ class Known(dict[str, Operand]):
         if name not in self.readings:
             reading = read_measure(self._measures[name], self._evaluation.source)
             if reading is None:
-                raise NoReadingError(name)
+                raise NoReadingError(", ".join(words_of(self._measures[name]).values()))
             self.readings[name] = reading
         return self.readings[name].value
-
-    def each(self, expression: Expression) -> list[float]:
-        """The value of each repeat, where every reading that varies has as many of them."""
-        return [float(expression.value(numbers)) for numbers in self.repeats()]
 
     def repeats(self) -> list[dict[str, Operand]]:
         """What stands behind the names in each repeat; empty where not every reading that varies has as many."""

@@ -9,9 +9,11 @@ Invariants:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
+from raidlab.published.compare.clause import NOISE, WordedClause, sentence_of
 from raidlab.study.published import half_unit, number
 
 Kind = Literal["fitted", "predicted", "measured", "arithmetic", ""]
@@ -39,6 +41,8 @@ class Published:
         """As people write it."""
         if self.value:
             return self.value
+        if self.low and self.low == self.high:
+            return self.low
         if self.low and self.high:
             return f"{self.low} to {self.high}"
         return f"at least {self.low}" if self.low else f"at most {self.high}" if self.high else ""
@@ -88,9 +92,40 @@ class PublishedRow:
     """The ends of its 95 % interval over repeats."""
     error: float | None = None
     """In percent, or in points."""
+    left_out: float | None = None
+    """What it is predicted as by parameters found without its group; None where no fit has left it out."""
     table: str = ""
     """The group that it is summed up with."""
     note: str = ""
+    says: str = ""
+    """A conclusion in the words of the study."""
+    clauses: tuple[WordedClause, ...] = ()
+    """What the comparisons say of which it is made, the weakest first."""
+    readings: Mapping[str, float] = field(default_factory=dict)
+    """What stands behind the names of a claim's or a conclusion's expression."""
+    measures: tuple[Mapping[str, object], ...] = ()
+    """What its value was taken from: the measures that were read, or those named where none had to be."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it is a claim or a conclusion that could be tested."""
+        return self.verdict in ("holds", "fails", NOISE)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it was tested by a single run, without an interval."""
+        return self.is_judged and not any(clause.has_interval for clause in self.clauses)
+
+    @property
+    def sentence(self) -> str:
+        """What the run says, in words: the weakest comparisons, and a count of the others."""
+        return sentence_of(self.clauses)
+
+    @property
+    def details(self) -> str:
+        """The expression, and what stands behind its names."""
+        figures = ", ".join(f"{name} = {value:.4g}" for name, value in self.readings.items())
+        return " with ".join(part for part in (self.quantity, figures) if part)
 
     @property
     def is_miss(self) -> bool:
@@ -98,6 +133,11 @@ class PublishedRow:
         if self.verdict == "compared" and self.error is not None:
             return abs(self.error) > (MISS_POINTS if self.published.is_percent else MISS_PERCENT)
         return self.verdict == "fails"
+
+    @property
+    def left_out_error(self) -> float | None:
+        """How far that lies from what was printed, in percent or in points."""
+        return None if self.left_out is None else error_of(self.published, self.left_out)
 
     @property
     def error_unit(self) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from raidlab.directory import Directory
+from raidlab.published.compare.clause import sentence_of
 from raidlab.published.compare.row import PublishedRow
 from raidlab.results.spreadsheet import spreadsheet_text
 
@@ -48,6 +49,8 @@ class Errors:
     largest: float
     worst: str
     """The id of the largest."""
+    left_out: tuple[float, float] | None = None
+    """Median and largest of what figures would have been predicted as without their group; None where none was."""
 
 
 def errors_of(rows: Iterable[PublishedRow]) -> list[Errors]:
@@ -62,7 +65,9 @@ def errors_of(rows: Iterable[PublishedRow]) -> list[Errors]:
 def _errors(key: tuple[str, str, str], rows: list[PublishedRow]) -> Errors:
     sizes = [abs(row.error or 0.0) for row in rows]
     largest = max(sizes)
-    return Errors(*key, len(rows), median(sizes), largest, rows[sizes.index(largest)].id)
+    left = [abs(error) for row in rows if (error := row.left_out_error) is not None]
+    without = (median(left), max(left)) if left else None
+    return Errors(*key, len(rows), median(sizes), largest, rows[sizes.index(largest)].id, without)
 
 
 def write_csv(rows: Iterable[PublishedRow], folder: Directory) -> Path:
@@ -77,6 +82,10 @@ def write_csv(rows: Iterable[PublishedRow], folder: Directory) -> Path:
 def _fields(row: PublishedRow) -> list[str]:
     shown = row.verdict if row.value is None else _number(row.value)
     note = row.note
+    if row.clauses:
+        alone = "one run, without an interval" if row.is_single else ""
+        figures = sentence_of(row.clauses, len(row.clauses))
+        note = "; ".join(part for part in (row.says, figures, alone, row.note, row.details) if part)
     if row.error is not None and row.published.is_percent:
         note = "; ".join(part for part in ("error in points", note) if part)
     if row.verdict == "no published value":

@@ -16,6 +16,7 @@ from raidlab.errors import InputError
 from raidlab.published.quantities import (
     access_count,
     device,
+    equal_amounts,
     file_size_line,
     held,
     metric,
@@ -44,6 +45,7 @@ _ROOMS = (
     regression,
     file_size_line,
     stream_rate,
+    equal_amounts,
     stage,
     held,
     access_count,
@@ -63,7 +65,8 @@ KINDS: dict[str, Kind] = {room.KIND.kind: room.KIND for room in _ROOMS}
 
 def checked_measure(measure: Mapping[str, object]) -> tuple[Kind, Table]:
     """The kind of a measure, and its keys as that kind knows them."""
-    keys = dict(measure)
+    # What it is called (`as`) is the reader's, and no kind's.
+    keys = {key: value for key, value in measure.items() if key != "as"}
     kind = KINDS.get(str(keys.pop("kind", "")))
     if kind is None:
         raise NotThereError(f"a measure's kind is {measure.get('kind')!r}; accepted: {', '.join(KINDS)}")

@@ -59,6 +59,10 @@ class Reading:
     each: tuple[float, ...] = ()
     """Of each repeat; empty where repeats have no value of their own."""
 
+    def times(self, factor: float) -> Reading:
+        """It in another unit."""
+        return Reading(factor * self.value, tuple(factor * one for one in self.each))
+
     @classmethod
     def over(cls, value: float, each: Sequence[float | None]) -> Reading:
         """A value with those of its repeats, if every one of them has one: an interval of some would be of those."""

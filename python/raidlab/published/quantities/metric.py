@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
+import polars as pl
 from pydantic import Field
 
 from raidlab.analysis.metrics import Metric, Point
@@ -28,7 +29,17 @@ class AtPercentile(Table):
     percentile: Annotated[float, Field(gt=0, lt=100)] = 90
 
 
-At = Literal["idle", "maximum", "heaviest", "target"] | AtDepth | AtPercentile
+class AtAccesses(Table):
+    """The place on the sweep where so many accesses of members are outstanding, between two of its depths.
+
+    A write to a mirror is two accesses, one that updates parity four: arrays stand at one load where their accesses
+    are as many, not their requests.
+    """
+
+    accesses: Annotated[int, Field(ge=1)]
+
+
+At = Literal["idle", "maximum", "heaviest", "target"] | AtDepth | AtPercentile | AtAccesses
 
 
 class Keys(PointKeys):
@@ -40,7 +51,7 @@ class Keys(PointKeys):
     """The array it is compared with, for metrics that compare."""
     at: At = "maximum"
     """One request outstanding; the load of most throughput, or the heaviest, of the sweep; the held response time; a
-    depth; where a percentile of response time is so much."""
+    depth; where a percentile of response time is so much, or so many accesses are outstanding."""
 
 
 def read(keys: Keys, source: Source) -> Reading | None:
@@ -55,7 +66,9 @@ def read_at(array: str, workload: str, at: At, source: Source, take: Callable[[P
     if at == "target":
         return _at_target(array, workload, points, source, take)
     if isinstance(at, AtPercentile):
-        return _at_percentile(points, at, take)
+        return _at_place(points, at.ms, lambda one: (one.response.percentile_ns(at.percentile) or 0) / 1e6, take)
+    if isinstance(at, AtAccesses):
+        return _at_place(points, at.accesses, lambda one: one.depth * accesses_a_request(one), take)
     point = chosen(points, at)
     return None if point is None else reading_of(point, take)
 
@@ -94,16 +107,23 @@ def _at_target(
     return _between(first, last, (depth - below[-1].depth) / width if width else 0.0)
 
 
-def _at_percentile(points: list[Point], at: AtPercentile, take: Callable[[Point], float | None]) -> Reading | None:
-    """Between the two neighbours of the sweep that enclose the percentile; None beyond its ends."""
+def _at_place(
+    points: list[Point], wanted: float, place: Callable[[Point], float], take: Callable[[Point], float | None]
+) -> Reading | None:
+    """Between the two neighbours of the sweep that enclose a place on it; None beyond its ends."""
     swept = sorted((point for point in points if point.is_swept and point.load == "closed"), key=lambda one: one.depth)
-    times = [((point.response.percentile_ns(at.percentile) or 0) / 1e6, point) for point in swept]
-    for (low, below), (high, above) in pairwise(times):
-        if low <= at.ms <= high:
+    for (low, below), (high, above) in pairwise((place(point), point) for point in swept):
+        if low <= wanted <= high:
             first, last = reading_of(below, take), reading_of(above, take)
-            share = (at.ms - low) / (high - low) if high > low else 0.0
+            share = (wanted - low) / (high - low) if high > low else 0.0
             return None if first is None or last is None else _between(first, last, share)
     return None
+
+
+def accesses_a_request(point: Point) -> float:
+    """How many accesses of members a request is."""
+    members = point.run.members.filter(pl.col("cell").is_in(point.cells))
+    return float((members["reads"] + members["writes"]).sum()) / max(point.total("all_requests"), 1)
 
 
 def _between(first: Reading, last: Reading, share: float) -> Reading:

@@ -1,6 +1,7 @@
 """Figures, one file a figure.
 
-Adding one: a file named after its kind with a function ``figures(analysis)``, a line in `FIGURES`, a test.
+Adding one: a file named after its kind with a function ``figures(analysis)``, a line in `COMMON`, a test. One that
+studies ask for by name (``draw``) takes what was published besides, and stands in `OWN`.
 
 Invariants:
 
@@ -11,11 +12,15 @@ Invariants:
 from __future__ import annotations
 
 from raidlab.analysis.metrics import Analysis
+from raidlab.published.compare import PublishedComparison
 from raidlab.report.figures import (
     amounts,
     bars,
     curves,
+    file_sizes,
+    layout,
     member_time,
+    printed,
     quantities,
     rate_over_time,
     relative_throughput,
@@ -29,11 +34,13 @@ from raidlab.report.figures import (
 )
 from raidlab.report.figures.figure import Figure, Panel
 
-FIGURES = (
+COMMON = (
     relative_throughput,
     throughput_against_p90,
     rate_over_time,
     member_time,
+)
+OWN = (
     curves,
     bars,
     trade_off,
@@ -44,18 +51,25 @@ FIGURES = (
     two_tools,
     quantities,
     total_time,
+    file_sizes,
+    layout,
+    printed,
 )
+FIGURES = (*COMMON, *OWN)
 
 
-def make_figures(analysis: Analysis) -> list[Figure]:
+def make_figures(analysis: Analysis, published: PublishedComparison | None = None) -> list[Figure]:
     """All figures of a run, in the order of the list.
 
     Parameters
     ----------
     analysis : Analysis
         What was worked out of a run.
+    published : PublishedComparison, optional
+        What its study printed, drawn over the figures that name it.
     """
-    return [figure for module in FIGURES for figure in module.figures(analysis)]
+    common = [figure for module in COMMON for figure in module.figures(analysis)]
+    return common + [figure for module in OWN for figure in module.figures(analysis, published)]
 
 
-__all__ = ["FIGURES", "Figure", "Panel", "make_figures"]
+__all__ = ["COMMON", "FIGURES", "OWN", "Figure", "Panel", "make_figures"]

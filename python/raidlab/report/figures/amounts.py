@@ -9,21 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.metrics import Analysis
+from raidlab.published.compare import PublishedComparison
 from raidlab.report.figures.figure import Figure, Panel
 from raidlab.report.figures.over_blocks import RUNS, LinePoint, kib, panels, sizes_of, swept_point
 from raidlab.report.figures.own import of_repeats, own_figures
+from raidlab.report.figures.printed_points import Printed
 from raidlab.study.figure import StudyFigure
 
 KIND = "amounts"
 _MB = 1e6
 
 
-def figures(analysis: Analysis) -> Iterator[Figure]:
+def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target."""
-    yield from own_figures(analysis, KIND, of_repeats(analysis, RUNS), _panels)
+    yield from own_figures(analysis, KIND, of_repeats(analysis, RUNS), _panels, published)
 
 
-def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
+def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
     names, measured = [], []
     for array in spec.arrays:
         for workload, size_bytes in sizes_of(analysis, spec):
@@ -33,4 +35,4 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
             if point is not None and point.rows:
                 moved = point.total("all_bytes") / len(point.rows) / _MB
                 measured.append(LinePoint(names[-1], moved, point, is_read=workload.read > 0))
-    yield from panels(spec, measured, list(dict.fromkeys(names)), "moved (MB)")
+    yield from panels(spec, measured, list(dict.fromkeys(names)), spec.along or "moved (MB)", printed)

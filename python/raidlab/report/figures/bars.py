@@ -12,10 +12,22 @@ from collections.abc import Iterator
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Point
+from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities.metric import AtDepth, chosen
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, labels_at_right, layered_bars, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import BY_KIND, ArrayLine, axis_title, interval_of, lines_of, own_figures
+from raidlab.report.figures.own import (
+    BY_KIND,
+    ArrayLine,
+    axis_title,
+    in_unit,
+    interval_of,
+    lines_of,
+    metrics_of,
+    own_figures,
+    panels_of,
+)
+from raidlab.report.figures.printed_points import Printed, hollow_on_bars, in_words, labels_with
 from raidlab.report.figures.style import INK, PANEL_WIDTH
 from raidlab.report.figures.words import alike, interval_words, number, of_bars
 from raidlab.study.figure import StudyFigure
@@ -32,27 +44,29 @@ _LETTER, _LABEL_GAP = 8, 14
 _COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F", "#54278F", "#E3C27B")
 
 
-def figures(analysis: Analysis) -> Iterator[Figure]:
+def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target; a panel for each workload."""
-    yield from own_figures(analysis, KIND, "", _panels)
+    yield from own_figures(analysis, KIND, "", _panels, published)
 
 
-def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
-    metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
-    for workload in spec.workloads:
+def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
+    metrics = metrics_of(spec)
+    for workload, title in panels_of(spec):
         parts: list[Mark] = []
         marked: list[Mark] = []
+        over: list[Mark] = []
         for line in lines_of(spec, workload):
             at = AtDepth(depth=spec.at) if isinstance(spec.at, int) else spec.at
             point = chosen(analysis.swept(target, line.workload, array=line.array), at)
             found = [] if point is None else _parts(spec, line, point)
             parts += found
-            mark = BY_KIND[spec.mark].compute(point, None) if found and point and spec.mark in BY_KIND else None
+            mark = in_unit(BY_KIND[spec.mark], spec).compute(point, None) if found and point and spec.mark else None
             marked += [] if mark is None else [Mark(line.name, mark)]
+            over += printed.over(Mark(line.name, 0.0), line.array, line.workload, point) if found else []
         if parts:
             labels = labels_of(parts, spec)
-            chart = _chart(parts, marked, labels, spec, workload)
-            yield Panel(workload, chart, of_bars(labels, axis_title(metrics)))
+            chart = _chart(parts, marked, over, labels_with(labels, over), spec, title)
+            yield Panel(title, chart, of_bars(labels, axis_title(metrics)) + in_words(over))
 
 
 def labels_of(parts: list[Mark], spec: StudyFigure) -> dict[str, str]:
@@ -69,7 +83,7 @@ def labels_of(parts: list[Mark], spec: StudyFigure) -> dict[str, str]:
 
 
 def _parts(spec: StudyFigure, line: ArrayLine, point: Point) -> list[Mark]:
-    metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
+    metrics = metrics_of(spec)
     values = [value for metric in metrics if (value := metric.compute(point, None)) is not None]
     if len(values) < len(metrics):
         return []
@@ -86,16 +100,18 @@ def _parts(spec: StudyFigure, line: ArrayLine, point: Point) -> list[Mark]:
     ]
 
 
-def _chart(parts: list[Mark], marked: list[Mark], labels: dict[str, str], spec: StudyFigure, title: str) -> Chart:
+def _chart(
+    parts: list[Mark], marked: list[Mark], over: list[Mark], labels: dict[str, str], spec: StudyFigure, title: str
+) -> Chart:
     names = list(labels)
-    metrics = [BY_KIND[kind] for kind in spec.metrics if kind in BY_KIND]
+    metrics = metrics_of(spec)
     titles = [metric.title for metric in metrics]
     is_stacked = not _OVER_OWN_TIMES.issuperset(spec.metrics)
     whole = sum if is_stacked else max
     sums = [whole([mark.value for mark in parts if mark.line == name]) for name in names]
     # Room at the right for the figure behind the longest bar.
     room = (max(map(len, labels.values())) * _LETTER + _LABEL_GAP) / PANEL_WIDTH
-    most = max([*sums, *(mark.value for mark in marked)]) * max(1.25, 1 / (1 - room))
+    most = max([*sums, *(mark.value for mark in [*marked, *over])]) * max(1.25, 1 / (1 - room))
     scale = alt.Scale(domain=[0, most or 1.0], nice=False)
     place = names_at_left(names, 200)
     legend = alt.Legend(columns=1 if max(map(len, titles)) > _LONG_PART else 2) if len(titles) > 1 else None
@@ -124,4 +140,5 @@ def _chart(parts: list[Mark], marked: list[Mark], labels: dict[str, str], spec: 
     if marked:
         stroke = alt.Chart(data_of(marked)).mark_tick(thickness=2.5, size=22, color=INK, aria=False)
         layers.append(stroke.encode(y=place, x=alt.X("value:Q", scale=scale)))
+    layers += hollow_on_bars(over, place, alt.X("value:Q", scale=scale), _COLOURS[0] if len(titles) == 1 else None)
     return layered_bars(layers, title, names, _BAR_STEP)

@@ -2,16 +2,20 @@
 
 Requests outstanding count over all volumes, so the curve of k volumes with d each stands at k x d; over those of one
 volume (`depth_per_volume`) it would stand too far to the left, and too high beside others. Upright strokes are 95 %
-intervals over repeats. Results of others are dashed, hollow, and say that they are foreign.
+intervals over repeats. Where lines are many, each stands a little beside the next. Results of others are dashed,
+hollow, and say that they are foreign.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise, product
 
 import altair as alt
 
-from raidlab.analysis.metrics import Analysis, Metric
+from raidlab.analysis.metrics import Analysis, Metric, Point
+from raidlab.published.compare import PublishedComparison
 from raidlab.report.figures.chart import (
     DASHED,
     Axes,
@@ -26,7 +30,8 @@ from raidlab.report.figures.chart import (
     upward,
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import BY_KIND, ArrayLine, axis_title, interval_of, lines_of, own_figures
+from raidlab.report.figures.own import ArrayLine, axis_title, interval_of, lines_of, metrics_of, own_figures, panels_of
+from raidlab.report.figures.printed_points import Printed, hollow_layers, in_words
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import interval_words, number, of_lines
 from raidlab.study.figure import StudyFigure
@@ -39,27 +44,40 @@ X_TITLES = {
     "rate_per_s": "offered a second",
 }
 _IOPS = "iops"
+# More lines than these hide one another where they meet; they then take so much of the way to the next load.
+_CROWD, _WAY = 5, 0.6
 
 
-def figures(analysis: Analysis) -> Iterator[Figure]:
+def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target; a panel for each workload."""
-    yield from own_figures(analysis, KIND, "", _panels)
+    yield from own_figures(analysis, KIND, "", _panels, published)
 
 
-def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
-    metric = BY_KIND.get(spec.metrics[0])
-    if metric is None:
-        return
-    for workload in spec.workloads:
+def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
+    for metric, (workload, title) in product(metrics_of(spec), panels_of(spec)):
         lines = lines_of(spec, workload)
-        marks = [mark for line in lines for mark in _marks(analysis, spec, target, line, metric)]
+        marks, over = [], []
+        for line in lines:
+            for mark, point in _marks(analysis, spec, target, line, metric):
+                marks.append(mark)
+                over += printed.over(mark, line.array, line.workload, point)
         if marks:
             foreign = _foreign(analysis, spec)
-            said = of_lines([*marks, *foreign], X_TITLES[spec.x].removesuffix(_LOG), axis_title([metric]))
-            yield Panel(workload, _chart(marks, foreign, [line.name for line in lines], spec, metric, workload), said)
+            said = of_lines([*marks, *foreign], _x_title(spec).removesuffix(_LOG), axis_title([metric]))
+            chart = _chart(marks, over, foreign, [line.name for line in lines], spec, metric, title)
+            yield Panel(title, chart, said + in_words(over))
 
 
-def _marks(analysis: Analysis, spec: StudyFigure, target: str, line: ArrayLine, metric: Metric) -> Iterator[Mark]:
+def _x_title(spec: StudyFigure) -> str:
+    """What the load is called: as the study calls it, or as it is counted."""
+    if spec.along:
+        return f"{spec.along}{_LOG if spec.x != 'rate_per_s' and spec.scale == 'log' else ''}"
+    return X_TITLES[spec.x] if spec.scale == "log" else X_TITLES[spec.x].removesuffix(_LOG)
+
+
+def _marks(
+    analysis: Analysis, spec: StudyFigure, target: str, line: ArrayLine, metric: Metric
+) -> Iterator[tuple[Mark, Point]]:
     for point in analysis.swept(target, line.workload, array=line.array):
         value = metric.compute(point, None)
         if value is None or (point.load == "open") != (spec.x == "rate_per_s"):
@@ -68,7 +86,7 @@ def _marks(analysis: Analysis, spec: StudyFigure, target: str, line: ArrayLine, 
         x = point.level_value / (_volumes(analysis, line.array) if spec.x == "depth_per_volume" else 1)
         what = f"{metric.title} {number(value)} {metric.unit}{interval_words(interval)}"
         span = None if interval is None else (max(interval[0], 0.0), interval[1])
-        yield Mark(line.name, value, x, span, tip=f"{line.name}, {point.level}: {what}")
+        yield Mark(line.name, value, x, span, tip=f"{line.name}, {point.level}: {what}"), point
 
 
 def _volumes(analysis: Analysis, array: str) -> int:
@@ -93,22 +111,39 @@ def _foreign(analysis: Analysis, spec: StudyFigure) -> list[Mark]:
     ]
 
 
+def _apart(marks: list[Mark], shown: list[str], depths: list[float]) -> list[Mark]:
+    """Marks with each line a little to the right of the one before, all of them around the load that they had."""
+    least = min((high / low for low, high in pairwise(depths)), default=1.0)
+    middle = (len(shown) - 1) / 2
+    shares = {name: _WAY * (place - middle) / len(shown) for place, name in enumerate(shown)}
+    return [replace(mark, x=mark.x * least ** shares[mark.line]) for mark in marks]
+
+
 def _chart(
-    marks: list[Mark], foreign: list[Mark], names: list[str], spec: StudyFigure, metric: Metric, title: str
+    marks: list[Mark],
+    over: list[Mark],
+    foreign: list[Mark],
+    names: list[str],
+    spec: StudyFigure,
+    metric: Metric,
+    title: str,
 ) -> Chart:
     known = [*names, *dict.fromkeys(mark.line for mark in foreign)]
     shown = shown_of(known, [*marks, *foreign])
+    depths = sorted({mark.x for mark in [*marks, *foreign]})
+    if spec.x != "rate_per_s" and spec.scale == "log" and len(shown) > _CROWD:
+        marks, over = _apart(marks, shown, depths), _apart(over, shown, depths)
     colour, shape = colour_and_shape(known, shown, alt.Legend(columns=columns_for(shown), labelLimit=380))
-    x_title, y_title = X_TITLES[spec.x], axis_title([metric])
-    if spec.x == "rate_per_s":
+    x_title, y_title = _x_title(spec), axis_title([metric])
+    if spec.x == "rate_per_s" or spec.scale == "linear":
         scale, axis = alt.Scale(zero=False, padding=10), alt.Axis(tickCount=6)
     else:
         scale = alt.Scale(type="log", base=2, nice=False, padding=10)
-        depths = sorted({mark.x for mark in [*marks, *foreign]})
         axis = alt.Axis(values=depths, format="~g", labelOverlap="greedy")
     axes = Axes(alt.X("x:Q", title=x_title, scale=scale, axis=axis), upward(y_title), colour)
     layers = [*upright_strokes(marks, axes, y_title), line_layer(marks, axes), point_layer(marks, axes, shape)]
     if foreign:
         layers.append(line_layer(foreign, axes, width=1.5, dash=DASHED))
         layers.append(point_layer(foreign, axes, shape, filled=False))
+    layers += hollow_layers(over, axes, shape, y_title)
     return layered(layers, title, PANEL_WIDTH + 90, PANEL_HEIGHT + 50)

@@ -113,7 +113,7 @@ def layers_of(
     return layers
 
 
-def in_words(held: Sequence[Mark]) -> str:
+def held_in_words(held: Sequence[Mark]) -> str:
     """What is held, for whoever does not see it; empty where nothing is."""
     said = ", ".join(f"{mark.line} {number(mark.value)}" for mark in held)
     return f" Held at the target: {said}." if said else ""

@@ -11,10 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric, Point
+from raidlab.published.quantities import NotThereError, Reading, Source, read_measure
+from raidlab.published.quantities.metric import reading_of
 from raidlab.report.figures.chart import (
     Axes,
     Mark,
@@ -28,7 +31,8 @@ from raidlab.report.figures.chart import (
     upward,
 )
 from raidlab.report.figures.figure import Chart, Panel
-from raidlab.report.figures.own import BY_KIND, axis_title
+from raidlab.report.figures.own import axis_title, metrics_of
+from raidlab.report.figures.printed_points import Printed, hollow_layers, in_words
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import number, of_lines
 from raidlab.study.figure import StudyFigure
@@ -49,17 +53,21 @@ class LinePoint:
     is_read: bool
 
 
-def panels(spec: StudyFigure, measured: Sequence[LinePoint], names: list[str], x_title: str) -> Iterator[Panel]:
+def panels(
+    spec: StudyFigure, measured: Sequence[LinePoint], names: list[str], x_title: str, printed: Printed
+) -> Iterator[Panel]:
     """A panel for reads and one for writes, as far as anything was measured."""
-    metric = BY_KIND.get(spec.metrics[0])
-    if metric is None:
-        return
-    for title, is_read in (("read", True), ("write", False)):
+    for metric, (title, is_read) in product(metrics_of(spec), (("read", True), ("write", False))):
         mine = [one for one in measured if one.is_read == is_read]
-        marks = [mark for one in mine if (mark := _mark(one, metric, x_title)) is not None]
+        read = [(one, _reading(one.point, metric, spec, printed.source)) for one in mine]
+        found = [
+            (_mark(one, metric, x_title, reading), one.point) for one, reading in read if reading and reading.value
+        ]
+        marks = [mark for mark, _ in found]
+        over = [hollow for mark, point in found for hollow in printed.over(mark, point.array, point.workload, point)]
         if marks:
-            chart = _chart(marks, names, spec, metric, title, x_title)
-            yield Panel(title, chart, of_lines(marks, x_title, axis_title([metric])))
+            chart = _chart(marks, over, names, spec, metric, title, x_title)
+            yield Panel(title, chart, of_lines(marks, x_title, axis_title([metric])) + in_words(over))
 
 
 def sizes_of(analysis: Analysis, spec: StudyFigure) -> list[tuple[Workload, int]]:
@@ -75,22 +83,38 @@ def swept_point(analysis: Analysis, target: str, array: str, workload: str) -> P
     return max(mine, key=lambda point: point.level_value, default=None)
 
 
-def _mark(one: LinePoint, metric: Metric, x_title: str) -> Mark | None:
-    value = metric.compute(one.point, None)
-    if not value:
+def _reading(point: Point, metric: Metric, spec: StudyFigure, source: Source) -> Reading | None:
+    """What is drawn of a point: the metric, or the figure's own measure."""
+    if spec.measure is None:
+        return reading_of(point, lambda one: metric.compute(one, None))
+    try:
+        found = read_measure({**spec.measure, "array": point.array, "workload": point.workload}, source)
+    except NotThereError:
         return None
-    known = [each for each in metric.each(one.point) if each is not None]
+    return None if found is None else found.times(spec.times)
+
+
+def _mark(one: LinePoint, metric: Metric, x_title: str, reading: Reading) -> Mark:
+    value, known = reading.value, reading.each or (reading.value,)
     low, high = min(known), max(known)
     runs = f" (runs {number(low)} to {number(high)})" if high > low else ""
     tip = f"{one.line}, {x_title} {number(one.x)}: {metric.title} {number(value)} {metric.unit}{runs}"
     return Mark(one.line, value, one.x, (low, high), tip=tip)
 
 
-def _chart(marks: list[Mark], names: list[str], spec: StudyFigure, metric: Metric, title: str, x_title: str) -> Chart:
+def _chart(
+    marks: list[Mark],
+    over: list[Mark],
+    names: list[str],
+    spec: StudyFigure,
+    metric: Metric,
+    title: str,
+    x_title: str,
+) -> Chart:
     y_title = axis_title([metric])
     if spec.scale == "log":
         xs = {mark.x for mark in marks}
-        ends = [end for mark in marks for end in mark.interval or ()]
+        ends = [end for mark in [*marks, *over] for end in mark.interval or ()]
         # Sizes are few and speak for themselves; of amounts there is one for each size and number.
         ticks = sorted(xs) if len(xs) <= _MOST_TICKS else _decades(min(xs), max(xs))
         place = alt.X(
@@ -115,6 +139,7 @@ def _chart(marks: list[Mark], names: list[str], spec: StudyFigure, metric: Metri
         line_layer(marks, axes, width=1.8),
         *upright_strokes(marks, axes, y_title),
         point_layer(marks, axes, shape, size=45),
+        *hollow_layers(over, axes, shape, y_title),
     ]
     return layered(layers, title, PANEL_WIDTH + 60, PANEL_HEIGHT + 50)
 

@@ -9,12 +9,14 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raidlab.analysis.metrics import METRICS, Analysis, Metric, Point
+from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities import Reading, Source, held, metric
 from raidlab.report.figures.figure import Figure, Panel, key_of
+from raidlab.report.figures.printed_points import Printed, printed_of
 from raidlab.stats import interval_above_zero, mean_interval
 from raidlab.study.figure import StudyFigure
 
@@ -22,7 +24,9 @@ OWN = "own"
 ONE_RUN = "One run each: no interval."
 BY_KIND: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
 
-Panels = Callable[[Analysis, StudyFigure, str], Iterable[Panel]]
+# A load: a word, a depth, or what a metric of `quantities.toml` may say of it.
+At = str | int | dict[str, float]
+Panels = Callable[[Analysis, StudyFigure, str, Printed], Iterable[Panel]]
 
 
 @dataclass(frozen=True)
@@ -40,17 +44,42 @@ def lines_of(spec: StudyFigure, workload: str) -> list[ArrayLine]:
     return listed + [ArrayLine(one.array, one.workload or workload, one.name or one.array) for one in spec.also]
 
 
+def panels_of(spec: StudyFigure) -> list[tuple[str, str]]:
+    """The workloads of a figure's panels, each with what its panel is called."""
+    return list(zip(spec.workloads, spec.panels or spec.workloads, strict=True))
+
+
+def metrics_of(spec: StudyFigure) -> list[Metric]:
+    """What a figure draws, in the unit that it asks for."""
+    return [in_unit(BY_KIND[kind], spec) for kind in spec.metrics if kind in BY_KIND]
+
+
+def in_unit(metric: Metric, spec: StudyFigure) -> Metric:
+    """A metric in the unit that a figure asks for."""
+
+    def compute(point: Point, reference: Point | None) -> float | None:
+        value = metric.compute(point, reference)
+        return None if value is None else spec.times * value
+
+    return replace(metric, unit=spec.unit or metric.unit, compute=compute)
+
+
 def own_key(spec: StudyFigure, target: str) -> str:
     """A figure's identity within a report."""
     return key_of(OWN, spec.number, target)
 
 
-def own_figures(analysis: Analysis, kind: str, caption: str, panels: Panels) -> Iterator[Figure]:
+def own_figures(
+    analysis: Analysis, kind: str, caption: str, panels: Panels, published: PublishedComparison | None = None
+) -> Iterator[Figure]:
     """The figures of a kind that the study asks for in ``draw``; the caption says how to read figures of this kind."""
     for target in analysis.targets:
         for spec in analysis.run.study.figure:
-            made = tuple(panels(analysis, spec, target)) if spec.draw == kind else ()
-            if made:
+            if spec.draw != kind:
+                continue
+            printed = printed_of(published, source_of(analysis, target), spec.reference)
+            patterns = [*spec.printed, *(pattern for one in spec.series for pattern in one.printed)]
+            if made := tuple(panels(analysis, spec, target, printed.only(patterns))):
                 text = " ".join(part for part in (caption, spec.note) if part)
                 yield Figure(kind, own_key(spec, target), f"{spec.number}: {spec.title}", text, made)
 
@@ -79,7 +108,7 @@ def source_of(analysis: Analysis, target: str) -> Source:
     return Source(analysis, target, Path())
 
 
-def reading_at(source: Source, kind: str, array: str, workload: str, at: str | int) -> Reading | None:
+def reading_at(source: Source, kind: str, array: str, workload: str, at: At) -> Reading | None:
     """A metric at the load that a figure asks for, or at the held response time, of which throughput is known."""
     held_kinds = ("throughput_mb_s", "throughput_per_disk_mb_s")
     if at == "target" and kind in held_kinds:

@@ -5,16 +5,17 @@ Any kind of `raidlab.published.quantities` can be drawn. Thin strokes are 95 % i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis
+from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities import NotThereError, Reading, Source, read_measure
 from raidlab.report.figures.chart import Mark, data_of, labels_at_right, layered_bars, level_strokes, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import ArrayLine, lines_of, own_figures, source_of, span_of
+from raidlab.report.figures.own import ArrayLine, lines_of, own_figures, panels_of, source_of, span_of
+from raidlab.report.figures.printed_points import Printed, hollow_on_bars, in_words, labels_with
 from raidlab.report.figures.style import COLOURS
 from raidlab.report.figures.words import alike, number, of_bars
 from raidlab.study.figure import StudyFigure
@@ -23,19 +24,22 @@ KIND = "quantities"
 _BAR_STEP = 26
 
 
-def figures(analysis: Analysis) -> Iterator[Figure]:
+def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target; a panel for each workload."""
-    yield from own_figures(analysis, KIND, "", _panels)
+    yield from own_figures(analysis, KIND, "", _panels, published)
 
 
-def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
+def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
     source = source_of(analysis, target)
-    for workload in spec.workloads:
-        found = [(line, _reading(spec, line, source)) for line in lines_of(spec, workload)]
-        marks = [_mark(spec, line, reading) for line, reading in found if reading is not None]
+    for workload, title in panels_of(spec):
+        marks, over = [], []
+        for line in lines_of(spec, workload):
+            if (reading := _reading(spec, line, source)) is not None:
+                marks.append(_mark(spec, line, reading))
+                over += printed.over(marks[-1], line.array, line.workload)
         if marks:
             values = {mark.line: mark.value for mark in marks}
-            yield Panel(workload, _chart(marks, spec, workload), of_bars(values, spec.axis))
+            yield Panel(title, bars_chart(marks, over, spec.axis, title), of_bars(values, spec.axis) + in_words(over))
 
 
 def _reading(spec: StudyFigure, line: ArrayLine, source: Source) -> Reading | None:
@@ -52,19 +56,24 @@ def _mark(spec: StudyFigure, line: ArrayLine, reading: Reading) -> Mark:
     return Mark(line.name, value, interval=interval, tip=f"{line.name}: {spec.axis} {number(value)}{sure}")
 
 
-def _chart(marks: list[Mark], spec: StudyFigure, title: str) -> Chart:
-    names = [mark.line for mark in marks]
+def bars_chart(marks: list[Mark], over: list[Mark], axis: str, title: str, names: Sequence[str] | None = None) -> Chart:
+    """Bars with their figures at the right, and over them what was printed; names without a bar have that alone."""
+    names = names or [mark.line for mark in marks]
     decimals = alike(mark.value for mark in marks)
-    least = min(mark.value if mark.interval is None else mark.interval[0] for mark in marks)
-    most = max(mark.high for mark in marks)
+    labels = dict.fromkeys(names, "-") | {mark.line: f"{mark.value:,.{decimals}f}" for mark in marks}
+    ends = [Mark(name, 0.0, label=label) for name, label in labels_with(labels, over).items()]
+    least = min((mark.value if mark.interval is None else mark.interval[0] for mark in marks), default=0.0)
+    most = max((mark.high for mark in [*marks, *over]), default=0.0)
     # Room at the right for the figure behind the longest bar; an intercept may be negative.
-    scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * 1.25, 0.0) or 1.0], nice=False)
+    room = 1.6 if over else 1.25
+    scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * room, 0.0) or 1.0], nice=False)
     place = names_at_left(names, 220)
-    along = alt.X("value:Q", title=spec.axis, scale=scale, axis=alt.Axis(tickCount=5))
+    along = alt.X("value:Q", title=axis, scale=scale, axis=alt.Axis(tickCount=5))
     bar = alt.Chart(data_of(marks)).mark_bar(height=16, opacity=0.9, color=COLOURS[0])
     layers = [
         bar.encode(y=place, x=along, description="tip:N"),
         *level_strokes(marks, place, alt.X("low:Q", scale=scale)),
-        labels_at_right([replace(mark, label=f"{mark.value:,.{decimals}f}") for mark in marks], place),
+        labels_at_right(ends, place),
+        *hollow_on_bars(over, place, alt.X("value:Q", scale=scale), COLOURS[0] if marks else None),
     ]
     return layered_bars(layers, title, names, _BAR_STEP)

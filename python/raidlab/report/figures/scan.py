@@ -13,6 +13,7 @@ from typing import Any
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric
+from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities import Source
 from raidlab.report.figures.chart import (
     DASHED,
@@ -29,7 +30,8 @@ from raidlab.report.figures.chart import (
     upward,
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import BY_KIND, axis_title, own_figures, percent_of, reading_at, source_of, span_of
+from raidlab.report.figures.own import axis_title, metrics_of, own_figures, percent_of, reading_at, source_of, span_of
+from raidlab.report.figures.printed_points import Printed, hollow_layers, in_words
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import number, of_lines
 from raidlab.study.check import count_leaves
@@ -47,25 +49,31 @@ _TITLES = {
 _LOG = ("request_mb", "chunk_kib")
 
 
-def figures(analysis: Analysis) -> Iterator[Figure]:
+def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target; one panel."""
-    yield from own_figures(analysis, KIND, "", _panels)
+    yield from own_figures(analysis, KIND, "", _panels, published)
 
 
-def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
-    metric = BY_KIND.get(spec.metrics[0])
+def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
+    [metric] = metrics_of(spec)
     source = source_of(analysis, target)
-    if metric is None or spec.over is None:
+    if spec.over is None:
         return
     lines = spec.lines or [FigureScan(name=name, arrays=[name], workloads=spec.workloads) for name in spec.arrays]
-    marks = [mark for line in lines for mark in _marks(source, spec, spec.over, line, metric)]
+    found = [one for line in lines for one in _marks(source, spec, spec.over, line, metric)]
+    marks = [mark for mark, _, _ in found]
+    over = [hollow for mark, array, workload in found for hollow in printed.over(mark, array, workload)]
     if marks:
         of_reference = any(line.reference is not None for line in lines)
         y_title = f"{metric.title}, % of {lines[0].reference}" if of_reference else axis_title([metric])
-        yield Panel(spec.title, _chart(marks, lines, spec, y_title), of_lines(marks, _TITLES[spec.over], y_title))
+        said = of_lines(marks, _TITLES[spec.over], y_title) + in_words(over)
+        yield Panel(spec.title, _chart(marks, over, lines, spec, y_title), said)
 
 
-def _marks(source: Source, spec: StudyFigure, over: str, line: FigureScan, metric: Metric) -> list[Mark]:
+def _marks(
+    source: Source, spec: StudyFigure, over: str, line: FigureScan, metric: Metric
+) -> list[tuple[Mark, str, str]]:
+    """The points of a line, each with its array and its workload."""
     works = {work.name: work for work in source.run.study.workload}
     marks = []
     for array in line.arrays:
@@ -75,11 +83,12 @@ def _marks(source: Source, spec: StudyFigure, over: str, line: FigureScan, metri
                 found = percent_of(found, reading_at(source, metric.kind, line.reference, name, spec.at))
             x = _along(over, source.run.tree(array), works[name])
             if found is not None and x is not None:
+                found = found.times(spec.times) if line.reference is None else found
                 unit = metric.unit if line.reference is None else f"% of {line.reference}"
                 where = f"{_TITLES[over].replace(', log scale', '')} {number(x)}"
                 tip = f"{line.name}, {where}: {number(found.value)} {unit}"
-                marks.append(Mark(line.name, found.value, x, span_of(found), tip=tip))
-    return sorted(marks, key=lambda mark: mark.x)
+                marks.append((Mark(line.name, found.value, x, span_of(found), tip=tip), array, name))
+    return sorted(marks, key=lambda one: one[0].x)
 
 
 def _along(over: str, tree: Tree, work: Workload) -> float | None:
@@ -110,7 +119,7 @@ def crossing(first: list[tuple[float, float]], second: list[tuple[float, float]]
     return None
 
 
-def _chart(marks: list[Mark], lines: list[FigureScan], spec: StudyFigure, y_title: str) -> Chart:
+def _chart(marks: list[Mark], over: list[Mark], lines: list[FigureScan], spec: StudyFigure, y_title: str) -> Chart:
     names = [line.name for line in lines]
     shown = shown_of(names, marks)
     is_log = spec.over in _LOG
@@ -139,6 +148,7 @@ def _chart(marks: list[Mark], lines: list[FigureScan], spec: StudyFigure, y_titl
         *([line_layer(drawn, axes)] if drawn else []),
         point_layer(marks, axes, shape),
         *upright_strokes(marks, axes, y_title),
+        *hollow_layers(over, axes, shape, y_title),
         *_crossed(marks, spec),
     ]
     return layered(layers, spec.title, PANEL_WIDTH + 90, PANEL_HEIGHT + 50)

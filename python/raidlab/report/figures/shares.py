@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis
+from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities import Reading, Source, access_count
 from raidlab.report.figures.chart import (
     DASHED,
@@ -24,7 +25,8 @@ from raidlab.report.figures.chart import (
     names_at_left,
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import of_repeats, own_figures, percent_of, reading_at, source_of, span_of
+from raidlab.report.figures.own import of_repeats, own_figures, panels_of, percent_of, reading_at, source_of, span_of
+from raidlab.report.figures.printed_points import Printed, hollow_on_bars, in_words
 from raidlab.report.figures.words import interval_words, number, of_bars
 from raidlab.study.figure import FigureSeries, StudyFigure
 
@@ -38,18 +40,19 @@ _CAPTION = "Throughput per disk in percent of the reference; in brackets the sto
 _STROKES = "Strokes: 95 % intervals over repeats."
 
 
-def figures(analysis: Analysis) -> Iterator[Figure]:
+def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target; a panel for each workload."""
-    yield from own_figures(analysis, KIND, f"{_CAPTION} {of_repeats(analysis, _STROKES)}", _panels)
+    yield from own_figures(analysis, KIND, f"{_CAPTION} {of_repeats(analysis, _STROKES)}", _panels, published)
 
 
-def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
+def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
     source = source_of(analysis, target)
-    for place, workload in enumerate(spec.workloads):
-        marks, said = [], {}
+    for place, (workload, title) in enumerate(panels_of(spec)):
+        marks, over, said = [], [], {}
         for array in spec.arrays:
             for series in spec.series:
-                found = _share(source, spec, series, array, series.workloads[place] if series.workloads else workload)
+                of_series = series.workloads[place] if series.workloads else workload
+                found = _share(source, spec, series, array, of_series)
                 if found is not None:
                     span, name = span_of(found), _name(source, array, workload)
                     tip = f"{array}, {series.name}: {number(found.value)} % of {spec.reference}"
@@ -57,9 +60,10 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
                     tip += interval_words(span) if span is not None and span[1] > span[0] else ""
                     marks.append(Mark(name, found.value, interval=span, part=series.name, label=label, tip=tip))
                     said[f"{array} {series.name}"] = found.value
+                    over += printed.only(series.printed).over(marks[-1], array, of_series)
         if marks:
             what = f"Throughput per disk in percent of {spec.reference}"
-            yield Panel(workload, _chart(marks, spec, workload), of_bars(said, what))
+            yield Panel(title, _chart(marks, over, spec, title), of_bars(said, what) + in_words(over))
 
 
 def _name(source: Source, array: str, workload: str) -> str:
@@ -85,13 +89,13 @@ def _share(source: Source, spec: StudyFigure, series: FigureSeries, array: str, 
     return percent_of(*rates)
 
 
-def _chart(marks: list[Mark], spec: StudyFigure, title: str) -> Chart:
+def _chart(marks: list[Mark], over: list[Mark], spec: StudyFigure, title: str) -> Chart:
     names = list(dict.fromkeys(mark.line for mark in marks))
     series = [one.name for one in spec.series if any(mark.part == one.name for mark in marks)]
     colours = {one.name: _COLOURS[rank % len(_COLOURS)] for rank, one in enumerate(spec.series)}
     legend = alt.Legend(columns=1 if max(map(len, series)) > _LONG_NAME else 2, labelLimit=300)
     # Room at the right for the figures.
-    scale = alt.Scale(domain=[0, max(100.0, *(mark.high for mark in marks)) * 1.12], nice=False)
+    scale = alt.Scale(domain=[0, max(100.0, *(mark.high for mark in [*marks, *over])) * 1.12], nice=False)
     place, within = names_at_left(names, 160), alt.YOffset("part:N", sort=series)
     bars = (
         alt.Chart(data_of(marks))
@@ -110,5 +114,6 @@ def _chart(marks: list[Mark], spec: StudyFigure, title: str) -> Chart:
         labels_at_right(marks, place, size=11, yOffset=within),
         reference.encode(x="value:Q"),
         *level_strokes(marks, place, alt.X("low:Q", scale=scale), yOffset=within),
+        *hollow_on_bars(over, place, alt.X("value:Q", scale=scale), yOffset=within),
     ]
     return layered_bars(layers, title, names, _BAR_STEP * len(series))

@@ -8,20 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raidlab.analysis.metrics import Analysis
+from raidlab.published.compare import PublishedComparison
 from raidlab.report.figures.figure import Figure, Panel
 from raidlab.report.figures.over_blocks import RUNS, LinePoint, kib, panels, sizes_of, swept_point
 from raidlab.report.figures.own import of_repeats, own_figures
+from raidlab.report.figures.printed_points import Printed
 from raidlab.study.figure import StudyFigure
 
 KIND = "sizes"
 
 
-def figures(analysis: Analysis) -> Iterator[Figure]:
+def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target."""
-    yield from own_figures(analysis, KIND, of_repeats(analysis, RUNS), _panels)
+    yield from own_figures(analysis, KIND, of_repeats(analysis, RUNS), _panels, published)
 
 
-def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
+def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
     lines = [(array, array) for array in spec.arrays] + [(one.array, one.name or one.array) for one in spec.also]
     measured = [
         LinePoint(name, kib(size_bytes), point, is_read=workload.read > 0)
@@ -29,4 +31,4 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
         for workload, size_bytes in sizes_of(analysis, spec)
         if (point := swept_point(analysis, target, array, workload.name)) is not None
     ]
-    yield from panels(spec, measured, [name for _, name in lines], "block (KiB)")
+    yield from panels(spec, measured, [name for _, name in lines], "block (KiB)", printed)

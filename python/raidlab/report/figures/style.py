@@ -29,7 +29,7 @@ ON_DARK = {
     "#A79FD0": "#D9D4F7",
     "#B5305F": "#C23A6E",
 }
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "stroke")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 
 # What charts name; it becomes the page's ink when a chart is drawn, and that of paper in a file of its own.

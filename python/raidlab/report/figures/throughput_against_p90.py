@@ -16,7 +16,7 @@ from raidlab.analysis.metrics.relative_throughput import share_basis
 from raidlab.analysis.metrics.response_time import response_time_ms
 from raidlab.report.figures.chart import Axes, Mark, colour_and_shape, layered, shown_of, upward
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.held_points import by_level, held_point, in_words, layers_of, with_target
+from raidlab.report.figures.held_points import by_level, held_in_words, held_point, layers_of, with_target
 from raidlab.report.figures.per_table import figure_per_table
 from raidlab.report.figures.words import number, of_lines
 from raidlab.study.schema import Compare
@@ -47,7 +47,7 @@ def _panels(analysis: Analysis, compare: Compare, target: str) -> Iterator[Panel
             said = of_lines(marks, "the 90th percentile of response time in ms", unit, order=by_level)
             said += "" if goal_ms is None else f" The target is {number(goal_ms)} ms."
             chart = _chart(marks, held, names, unit, workload.name, goal_ms)
-            yield Panel(workload.name, chart, said + in_words(held))
+            yield Panel(workload.name, chart, said + held_in_words(held))
 
 
 def _held(analysis: Analysis, compare: Compare, target: str, workload: str) -> Iterator[Mark]:

@@ -14,11 +14,13 @@ from dataclasses import replace
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis
+from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities import NotThereError, regression
 from raidlab.published.rules.make import totals
 from raidlab.report.figures.chart import DASHED, Mark, channel_by_name, data_of, layered
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import own_figures, reading_at, source_of
+from raidlab.report.figures.printed_points import Printed
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of
 from raidlab.report.figures.words import number, of_lines
 from raidlab.study.figure import StudyFigure
@@ -32,12 +34,12 @@ _MOST = 10
 Times = Mapping[str, Sequence[tuple[float, float]]]
 
 
-def figures(analysis: Analysis) -> Iterator[Figure]:
+def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target."""
-    yield from own_figures(analysis, KIND, CAPTION, _panels)
+    yield from own_figures(analysis, KIND, CAPTION, _panels, published)
 
 
-def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Panel]:
+def _panels(analysis: Analysis, spec: StudyFigure, target: str, _printed: Printed) -> Iterator[Panel]:
     source = source_of(analysis, target)
     times: dict[str, list[tuple[float, float]]] = {}
     for array in spec.arrays:
@@ -48,9 +50,9 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[Pane
         except NotThereError:
             continue
         if alone is not None and each is not None:
-            times[array] = totals(alone.value, each.value, _MOST)
+            times[array] = totals(spec.times * alone.value, spec.times * each.value, _MOST)
     if times:
-        yield _panel(times, "ms")
+        yield _panel(times, spec.unit or "ms", spec.along or "files")
 
 
 def total_time_figure(times: Times, unit: str) -> Figure:
@@ -58,7 +60,7 @@ def total_time_figure(times: Times, unit: str) -> Figure:
     return Figure(KIND, "total-time", "Total time of several", CAPTION, (_panel(times, unit),))
 
 
-def _panel(times: Times, unit: str) -> Panel:
+def _panel(times: Times, unit: str, what: str = "files") -> Panel:
     marks = [
         Mark(name, time, count, part=how, tip=f"{name}, {count} {how}: {number(time)} {unit}")
         for name, found in times.items()
@@ -66,12 +68,12 @@ def _panel(times: Times, unit: str) -> Panel:
         for how, time in zip((_ALONE, _AT_ONCE), pair, strict=True)
     ]
     lines = [replace(mark, line=f"{mark.line} ({mark.part})") for mark in marks]
-    return Panel("total time", _chart(marks, list(times), unit), of_lines(lines, "files", f"total time ({unit})"))
+    return Panel("total time", _chart(marks, list(times), unit, what), of_lines(lines, what, f"total time ({unit})"))
 
 
-def _chart(marks: list[Mark], names: list[str], unit: str) -> Chart:
+def _chart(marks: list[Mark], names: list[str], unit: str, what: str) -> Chart:
     base = alt.Chart(data_of(marks)).encode(
-        x=alt.X("x:Q", title="files", axis=alt.Axis(tickCount=6, tickMinStep=1)),
+        x=alt.X("x:Q", title=what, axis=alt.Axis(tickCount=6, tickMinStep=1)),
         y=alt.Y("value:Q", title=f"total time ({unit})", axis=alt.Axis(tickCount=5)),
         color=channel_by_name(alt.Color, "line", colours_of(names), alt.Legend(columns=1, labelLimit=380)),
     )

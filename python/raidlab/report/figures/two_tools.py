@@ -12,6 +12,7 @@ from typing import Literal
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis
+from raidlab.published.compare import PublishedComparison
 from raidlab.report.figures.chart import (
     Axes,
     Mark,
@@ -33,7 +34,7 @@ _TOOLS: tuple[Literal["raidlab"], Literal["fio"]] = ("raidlab", "fio")
 _PANELS = (("throughput_mb_s", "throughput (MB/s)"), ("processors_busy", "processors busy with the tool"))
 
 
-def figures(analysis: Analysis) -> Iterator[Figure]:
+def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, of what was measured on real members."""
     found = [one for one in analysis.run.facts.get("second_tool", []) if "missing" not in one]
     for spec in analysis.run.study.figure:

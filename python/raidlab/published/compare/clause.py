@@ -1,0 +1,257 @@
+"""What a comparison of figures says, in words: "RAID 1 gives 122 % [118, 126] of RAID 0".
+
+Invariants:
+
+- The words are those of the study: what a measure is called follows from its array, workload and metric, or from the
+  ``as`` that it has in ``quantities.toml``.
+- A comparison is decided by the 95 % intervals of its margins over repeats, paired repeat by repeat: it holds where the
+  whole of each is above 0, fails where one is wholly below, and is within the noise between. A single run has no
+  interval; it is decided by its figures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from raidlab.analysis.metrics import METRICS
+from raidlab.published.quantities import KINDS
+from raidlab.stats import mean_interval
+from raidlab.study.expression import Expression, Operand, Relation
+
+NOISE: Literal["within the noise"] = "within the noise"
+Judged = Literal["holds", "fails", "within the noise"]
+# So many clauses stand in a sentence; the others are counted.
+_SHOWN = 3
+_TITLES = {metric.kind: metric.title for metric in METRICS}
+_AT = {"idle": "one at a time", "maximum": "at its best load", "heaviest": "at the heaviest load"}
+_HELD = "at equal response times"
+_OF = {
+    ("sweep", "mean"): "mean {}",
+    ("sweep", "least"): "least {}",
+    ("sweep", "greatest"): "greatest {}",
+    ("regression", "slope"): "what each further one adds to {}",
+    ("regression", "intercept"): "{} with none outstanding, by the line",
+    ("regression", "r_squared"): "straightness (R2) of {}",
+    ("file_size_line", "positioning_ms"): "positioning time",
+    ("file_size_line", "rate_mb_s"): "transfer rate",
+    ("file_size_line", "r_squared"): "straightness (R2) of time over size",
+    ("held", "target_ms"): "response time that is held",
+    ("held", "depth"): "requests outstanding",
+    ("stream_rate", "mean_mb_s"): "rate of a stream",
+    ("stream_rate", "total_mb_s"): "rate of all streams",
+    ("stream_rate", "stops"): "stops",
+}
+_TURNED = {"less": "more", "more": "less", "no less": "no more", "no more": "no less"}
+_BOUNDS = {"less": "below", "more": "above", "no less": "no less than", "no more": "no more than"}
+_SIGNS = {"<": ("less", "no less"), ">": ("more", "no more"), "=": ("equal", "unequal"), "!": ("unequal", "equal")}
+
+
+@dataclass(frozen=True)
+class WordedClause:
+    """A comparison with its figures."""
+
+    of: str
+    """What both sides have in common."""
+    says: str
+    """The figures."""
+    verdict: Judged
+    strength: float
+    """By how much of the larger figure it holds at the least; below 0 where it may not."""
+    has_interval: bool
+    """Whether it was decided by repeats."""
+
+
+def judged(
+    expression: Expression, known: Mapping[str, Operand], repeats: Sequence[Mapping[str, Operand]], words: Words
+) -> tuple[Judged, list[WordedClause]]:
+    """What an expression says, and its clauses, the weakest first."""
+    clauses: list[WordedClause] = []
+
+    def decide(comparison: Relation) -> bool | None:
+        found, clause = _decided(comparison, known, repeats, words)
+        clauses.append(clause)
+        return found
+
+    found = expression.decided(decide)
+    return _verdict(found), sorted(clauses, key=lambda clause: clause.strength)
+
+
+def sentence_of(clauses: Sequence[WordedClause], shown: int = _SHOWN) -> str:
+    """The weakest clauses, and how many others there are."""
+    parts, before = [], ""
+    for clause in clauses[:shown]:
+        parts.append(f"{clause.of}: {clause.says}" if clause.of and clause.of != before else clause.says)
+        before = clause.of
+    rest = [clause.verdict for clause in clauses[shown:]]
+    counts = [f"{rest.count(word)} more {said[rest.count(word) > 1]}" for word, said in _COUNTED if word in rest]
+    return "; ".join([*parts, *counts])
+
+
+_COUNTED: tuple[tuple[Judged, tuple[str, str]], ...] = (
+    ("holds", ("holds", "hold")),
+    ("fails", ("fails", "fail")),
+    (NOISE, (NOISE, NOISE)),
+)
+
+
+def _verdict(found: bool | None) -> Judged:
+    return NOISE if found is None else "holds" if found else "fails"
+
+
+def _decided(
+    comparison: Relation, known: Mapping[str, Operand], repeats: Sequence[Mapping[str, Operand]], words: Words
+) -> tuple[bool | None, WordedClause]:
+    each = [comparison.margins(numbers) for numbers in repeats]
+    intervals = [mean_interval(side) for side in zip(*each, strict=True)]
+    if not intervals or None in intervals:
+        found: bool | None = comparison.value(known)
+        ends = [(0.0, 0.0)] if comparison.sign in ("==", "!=") else [(side, side) for side in comparison.margins(known)]
+    else:
+        ends = [interval for interval in intervals if interval is not None]
+        found = False if any(high < 0 for _, high in ends) else True if all(low > 0 for low, _ in ends) else None
+    is_sure = bool(intervals) and None not in intervals
+    scale = max(abs(comparison.first.value(known)), abs(comparison.second.value(known))) or 1.0
+    least = min(low for low, _ in ends) if comparison.is_asked else -max(high for _, high in ends)
+    verdict = NOISE if found is None else "holds" if found is comparison.is_asked else "fails"
+    of, says = words.clause(comparison, known, repeats, is_met=verdict == "holds")
+    return found, WordedClause(of, says, verdict, least / scale, is_sure)
+
+
+@dataclass(frozen=True)
+class Words:
+    """What the names of an expression are called."""
+
+    measures: Mapping[str, Mapping[str, object]]
+
+    def clause(
+        self,
+        comparison: Relation,
+        known: Mapping[str, Operand],
+        repeats: Sequence[Mapping[str, Operand]],
+        *,
+        is_met: bool,
+    ) -> tuple[str, str]:
+        """What both sides have in common, and their figures."""
+        of, (whose, other) = self._apart([comparison.first, comparison.second], known)
+        asked = _SIGNS.get(comparison.sign[0], ("", ""))[not comparison.is_asked]
+        if comparison.sign == "about":
+            asked = f"{'within' if comparison.is_asked else 'further than'} {comparison.within.value(known):g} %"
+        first, second = comparison.first, comparison.second
+        if not second.names or not first.names:
+            one, bound = (first, second) if not second.names else (second, first)
+            if one is second:
+                asked = _TURNED.get(asked, asked)
+            limit = _number(bound.value(known))
+            asked = _BOUNDS.get(asked, f"{asked} of" if comparison.sign == "about" else asked)
+            return of, f"{whose if one is first else other} is {_figure(one, known, repeats)}, asked {asked} {limit}"
+        if first.value(known) > 0 and second.value(known) > 0:
+            share = _figure(first, known, repeats, of=second)
+            # What is reckoned of several is neither given nor taken.
+            verb = "is" if "'" in whose else self._verb(first)
+            said = f"{whose} {verb} {share} of {other}"
+        else:
+            said = f"{whose} is {_figure(first, known, repeats)}, {other} {_figure(second, known, repeats)}"
+        return of, said if is_met and comparison.sign != "about" else f"{said} (asked: {asked})"
+
+    def _apart(self, sides: Sequence[Expression], known: Mapping[str, Operand]) -> tuple[str, list[str]]:
+        """What the measures of both sides have in common, and what each side is called besides."""
+        names = sorted({name for side in sides for name in side.names})
+        parts = {name: words_of(self.measures[name]) if name in self.measures else {"": name} for name in names}
+        common = set.intersection(*(set(one.items()) for one in parts.values())) if parts else set()
+        if len(parts) == 1:
+            # Of one alone its array stays.
+            kept = "array" if "array" in parts[names[0]] else "of"
+            common = {(key, text) for key, text in common if key != kept}
+
+        def called(name: str, without: str) -> str:
+            rest = [text for key, text in parts[name].items() if (key, text) not in common and key != without]
+            return ", ".join(rest) or without or name
+
+        arrays, said = [], []
+        for side in sides:
+            found = {parts[name]["array"] for name in side.names if "array" in parts[name]}
+            array = found.pop() if len(found) == 1 and len(side.names) > 1 else ""
+            array = "" if ("array", array) in common else array
+            arrays.append(array)
+            said.append(side.worded({name: called(name, "array" if array else "") for name in side.names}, known))
+        together = [text for key, text in parts[names[0]].items() if (key, text) in common] if names else []
+        if all(arrays) and len(set(said)) == 1:
+            # The same is reckoned of both.
+            return ", ".join([*together, said[0].replace("'", "")]), arrays
+        return ", ".join(together), [
+            f"{array} ({text})" if array else text for array, text in zip(arrays, said, strict=True)
+        ]
+
+    def _verb(self, side: Expression) -> str:
+        metrics = [str(self.measures[name].get("metric", "")) for name in side.names if name in self.measures]
+        return "takes" if metrics and all("_ms" in metric for metric in metrics) else "gives"
+
+
+def words_of(measure: Mapping[str, object]) -> dict[str, str]:
+    """What a measure is, part by part; parts that several have in common need to be said once."""
+    keys = {key: str(value) for key, value in measure.items() if isinstance(value, str | int | float)}
+    kind = keys.pop("kind", "")
+    metric, of = keys.pop("metric", ""), keys.pop("of", "")
+    title = _TITLES.get(metric or of, "")
+    default = title or (KINDS[kind].title if kind in KINDS else kind)
+    array, reference = keys.pop("array", ""), keys.pop("reference", "")
+    if kind == "sweep" and reference:
+        of, default = of or "mean", f"ratio of {default}"
+    found = {"of": _OF.get((kind, of), "{}").format(default)}
+    workload, other = keys.pop("workload", ""), keys.pop("reference_workload", "")
+    if array:
+        found = {"array": f"{array} against {reference}" if reference and reference != array else array} | found
+    if "as" in measure:
+        return found | {"of": str(measure["as"])}
+    if workload:
+        found["workload"] = f"{workload} against {other}" if other else workload
+    if kind == "held":
+        found["at"] = _HELD
+    if (at := measure.get("at")) is not None:
+        keys.pop("at", None)
+        found["at"] = _at(at)
+    if isinstance(reaches := measure.get("reaches"), Mapping):
+        reached = _TITLES.get(str(reaches.get("metric")), "")
+        found["at"] = f"where {reached} of {reaches.get('array')} is {reaches.get('value')}"
+    found |= {key: f"{key.replace('_', ' ')} {text}" for key, text in keys.items()}
+    return found
+
+
+def _at(at: object) -> str:
+    if isinstance(at, Mapping):
+        return f"with {at['depth']} outstanding" if "depth" in at else f"where p90 is {at.get('ms')} ms"
+    return _HELD if at == "target" else _AT.get(str(at), str(at))
+
+
+def _figure(
+    expression: Expression,
+    known: Mapping[str, Operand],
+    repeats: Sequence[Mapping[str, Operand]],
+    of: Expression | None = None,
+) -> str:
+    """A figure with its interval over repeats; in percent of another if that is given."""
+
+    def taken(numbers: Mapping[str, Operand]) -> float:
+        return float(expression.value(numbers)) / float(of.value(numbers)) * 100 if of else expression.value(numbers)
+
+    each = [taken(numbers) for numbers in repeats]
+    interval = mean_interval(each)
+    # An extreme of all repeats together lies beyond what it is in each of them.
+    value = sum(each) / len(each) if interval else taken(known)
+    # Of what is nearly the same rounding would hide the difference.
+    digits = 4 if 0.99 <= value / (100 if of else 1) <= 1.01 else 3
+    decimals = _decimals(value, digits)
+    ends = f" [{interval[0]:.{decimals}f}, {interval[1]:.{decimals}f}]" if interval else ""
+    return f"{value:.{decimals}f}{' %' if of else ''}{ends}"
+
+
+def _number(value: float) -> str:
+    """A bound: as many digits as it has."""
+    return f"{value:.6g}"
+
+
+def _decimals(value: float, digits: int) -> int:
+    return max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0

@@ -1,0 +1,66 @@
+"""Where an array's chunks lie, as the textbooks draw it: a column a disk, data by number, parity by stripe.
+
+It is the engine's own map of the array's tree (`raidlab layout`), so it shows what was run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import altair as alt
+
+from raidlab import _core
+from raidlab.analysis.metrics import Analysis
+from raidlab.published.compare import PublishedComparison
+from raidlab.report.figures.chart import Mark, data_of, layered
+from raidlab.report.figures.figure import Chart, Figure, Panel
+from raidlab.report.figures.own import own_figures
+from raidlab.report.figures.printed_points import Printed
+from raidlab.report.figures.style import COLOURS
+from raidlab.study.figure import StudyFigure
+
+KIND = "layout"
+_ROWS = 6
+_COLUMN, _ROW = 30, 24
+DATA, REDUNDANCY = "data", "parity"
+
+
+def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
+    """One figure for each the study asks for, and each target; a panel for each array."""
+    yield from own_figures(analysis, KIND, "", _panels, published)
+
+
+def _panels(analysis: Analysis, spec: StudyFigure, target: str, _printed: Printed) -> Iterator[Panel]:
+    for array, title in zip(spec.arrays, spec.panels or spec.arrays, strict=True):
+        if analysis.swept(target, array=array):
+            members = _core.layout_map(json.dumps(analysis.run.tree(array)), _ROWS)["members"]
+            cells = [
+                Mark(str(row), disk, part=DATA if cell["kind"] == "data" else REDUNDANCY, label=_text(cell))
+                for disk, column in enumerate(members)
+                for row, cell in enumerate(column)
+                if cell["kind"] in ("data", "p", "q")
+            ]
+            first = ", ".join(_text(column[0]) for column in members if column)
+            yield Panel(title, _chart(cells, len(members), title), f"{len(members)} disks; their first row: {first}.")
+
+
+def _text(cell: _core.MapCell) -> str:
+    return str(cell["chunk"]) if cell["kind"] == "data" else f"{cell['kind'].upper()}{cell['row']}"
+
+
+def _chart(cells: list[Mark], disks: int, title: str) -> Chart:
+    rows = sorted({int(cell.line) for cell in cells})
+    place = {
+        "x": alt.X("value:O", title="disk", axis=alt.Axis(orient="top", labelAngle=0, ticks=False, domain=False)),
+        "y": alt.Y("line:O", title="stripe", sort=[str(row) for row in rows], axis=alt.Axis(ticks=False, domain=False)),
+    }
+    colours = alt.Scale(domain=[DATA, REDUNDANCY], range=[COLOURS[5], COLOURS[4]])
+    legend = alt.Legend(title=None) if any(cell.part == REDUNDANCY for cell in cells) else None
+    fields = alt.Chart(data_of(cells)).mark_rect(opacity=0.45, aria=False)
+    words = alt.Chart(data_of(cells)).mark_text(fontSize=12, aria=False)
+    layers = [
+        fields.encode(**place, color=alt.Color("part:N", title=None, scale=colours, legend=legend)),
+        words.encode(**place, text="label:N"),
+    ]
+    return layered(layers, title, _COLUMN * disks, _ROW * len(rows))

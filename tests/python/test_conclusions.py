@@ -1,0 +1,218 @@
+"""Conclusions of all studies that come along: each can hold and can fail, and each of its comparisons decides.
+
+The readings of a run are planted: what is measured is replaced by numbers that are searched for, first such that the
+conclusion holds, then such that its effects are the other way. What is no result of a run (what a study printed, what
+a plan has) stays what it is, so that a conclusion made of constants cannot be turned round.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from raidlab.published.compare.clause import Words, judged, sentence_of
+from raidlab.published.compare.conclude import conclusions_on
+from raidlab.published.compare.row import PublishedRow
+from raidlab.published.quantities import KINDS
+from raidlab.published.quantities.kind import Kind, Reading, Source
+from raidlab.study import load_study, study_names
+from raidlab.study.expression import Relation, read
+from raidlab.study.mapping import Conclusion, Mapping, has_mapping, load_mapping
+from raidlab.study.words import Table
+
+# The repeats of a planted reading differ by so much, which no planted effect is as small as.
+_SCATTER = (0.9999, 1.0, 1.0001)
+_EFFECT = 0.002
+_TRIALS = 40_000
+_STUDIES = [name for name in study_names() if has_mapping(load_study(name).file)]
+_CONCLUSIONS = [(name, one) for name in _STUDIES for one in load_mapping(load_study(name).file).quantities.conclusion]
+Numbers = dict[str, float]
+
+
+class _Keys(Table):
+    name: str
+
+
+class Planted:
+    """A conclusion of a study over readings that are chosen."""
+
+    def __init__(self, mapping: Mapping, conclusion: Conclusion, patch: pytest.MonkeyPatch) -> None:
+        measures = mapping.quantities.measure
+        names = read(conclusion.holds).names
+        self.measured = sorted(name for name in names if KINDS[str(measures[name]["kind"])].is_run)
+        self.numbers: Numbers = {}
+        planted = {name: {"kind": "planted", "name": name} for name in names}
+        for name in names - set(self.measured):
+            # Parameters of hardware and the like come from a run that there is none of.
+            patch.setitem(self.numbers, name, _constant(measures[name], mapping))
+        kind = Kind("planted", "planted", _Keys, self._reading)
+        patch.setitem(KINDS, "planted", kind)
+        patch.setitem(KINDS, "constant", replace(kind, kind="constant", is_run=False))
+        planted |= {name: {"kind": "constant", "name": name} for name in names - set(self.measured)}
+        changed = mapping.quantities.model_copy(update={"measure": planted, "conclusion": {"this": conclusion}})
+        self._mapping = replace(mapping, quantities=changed)
+        self.comparisons: list[Relation] = []
+        read(conclusion.holds).decided(lambda one: self.comparisons.append(one) or True)
+        self._random = random.Random(conclusion.holds)
+
+    def _reading(self, keys: Any, _source: Source) -> Reading:
+        value = self.numbers[keys.name]
+        return Reading(value, tuple(value * one for one in _SCATTER) if keys.name in self.measured else ())
+
+    def row(self) -> PublishedRow:
+        """What comes of it."""
+        return conclusions_on(self._mapping, Source(cast("Any", None), "planted", self._mapping.published))[0]
+
+    def strength(self, comparison: Relation) -> float:
+        """By how much of the larger figure a comparison is as it is asked for; below 0 where it is not."""
+        scale = max(abs(comparison.first.value(self.numbers)), abs(comparison.second.value(self.numbers)))
+        return min(comparison.margins(self.numbers)) / scale * (1 if comparison.is_asked else -1)
+
+    def search(self, lack: Callable[[], float], names: list[str]) -> bool:
+        """Move readings until nothing lacks."""
+        best = lack()
+        for _ in range(_TRIALS):
+            if best <= 0:
+                return True
+            name = self._random.choice(names)
+            before = self.numbers[name]
+            step = self._random.choice((1.01, 1.1, 2.0, 10.0))
+            self.numbers[name] = before * self._random.choice((step, 1 / step))
+            now = lack()
+            if now < best or (now == best and self._random.random() < 0.2):
+                best = now
+            else:
+                self.numbers[name] = before
+        return best <= 0
+
+    def start(self) -> None:
+        """Everything alike."""
+        self.numbers |= dict.fromkeys(self.measured, 1.0)
+
+
+def _constant(measure: dict[str, object], mapping: Mapping) -> float:
+    kind = KINDS[str(measure["kind"])]
+    keys = kind.keys.model_validate({key: value for key, value in measure.items() if key not in ("kind", "as")})
+    try:
+        reading = kind.read(keys, Source(cast("Any", None), "planted", mapping.published))
+    except AttributeError:
+        return 50.0
+    return 50.0 if reading is None else reading.value
+
+
+def _problem(mapping: Mapping, conclusion: Conclusion, patch: pytest.MonkeyPatch) -> str | None:
+    """Why a conclusion is none that could hold and fail; None for one that could."""
+    planted = Planted(mapping, conclusion, patch)
+    if not planted.measured:
+        return "is made of constants"
+    planted.start()
+
+    def lacks() -> float:
+        return sum(max(0.0, _EFFECT - planted.strength(one)) for one in planted.comparisons)
+
+    planted.search(lacks, planted.measured)
+    if (row := planted.row()).verdict != "holds":
+        return f"cannot hold: {row.verdict}, {row.sentence}"
+    held = dict(planted.numbers)
+    # Each comparison the other way by itself, the rest as it may: of several joined by `and` each decides.
+    for one in planted.comparisons:
+        planted.numbers |= held
+        names = sorted((one.first.names | one.second.names) & set(planted.measured))
+        turned = bool(names) and planted.search(lambda one=one: max(0.0, _EFFECT + planted.strength(one)), names)
+        if not turned:
+            return f"has a comparison that cannot fail: {one.first.text} {one.sign} {one.second.text}"
+        if " or " not in conclusion.holds and (row := planted.row()).verdict != "fails":
+            return f"does not fail with {one.first.text} {one.sign} {one.second.text}: {row.sentence}"
+    # All the other way at once, as far as they can be.
+    planted.numbers |= held
+
+    def still_held() -> float:
+        return sum(max(0.0, _EFFECT + planted.strength(one)) for one in planted.comparisons)
+
+    # What is to lie between two ends cannot lie beyond both; alternatives have to fail together.
+    if not planted.search(still_held, planted.measured):
+        return "has alternatives that cannot all fail" if " or " in conclusion.holds else None
+    if (row := planted.row()).verdict != "fails":
+        return f"does not fail with its effects the other way: {row.verdict}, {row.sentence}"
+    return None
+
+
+@pytest.mark.parametrize(("study", "name"), _CONCLUSIONS, ids=[f"{study}-{name}" for study, name in _CONCLUSIONS])
+def test_every_conclusion_of_every_study_can_hold_and_can_fail(
+    study: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mapping = load_mapping(load_study(study).file)
+    problem = _problem(mapping, mapping.quantities.conclusion[name], monkeypatch)
+    assert problem is None, f"[conclusion.{name}] of {study} {problem}"
+
+
+@pytest.mark.parametrize(
+    ("holds", "said"),
+    [
+        ("0.127 + 9 * 0.041 < 10 * 0.109", "made of constants"),
+        ("art_s6 > 0 and 0.127 < 0.2", "cannot fail"),
+        ("art_s6 < 2 * art_s6", "cannot fail"),
+        ("about(art_s6, art_s3, 100)", "cannot fail"),
+        ("art_s6 < art_s3 and art_s3 < art_s6", "cannot hold"),
+    ],
+)
+def test_a_conclusion_that_cannot_fail_is_found(holds: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mapping = load_mapping(load_study("hauser1996").file)
+    problem = _problem(mapping, Conclusion(says="", holds=holds), monkeypatch)
+    assert problem is not None and said in problem
+
+
+_MEASURES = load_mapping(load_study("hauser1996").file).quantities.measure
+
+
+@pytest.mark.parametrize(
+    ("holds", "verdict", "said"),
+    [
+        (
+            "art_f6n < art_f6w",
+            "holds",
+            "mean time of one reader: 6-disk RAID 0, 16 KB takes 80.0 % [75.4, 84.6] of 6-disk RAID 0, 160 KB",
+        ),
+        (
+            "art_f6n > min(art_f6w, art_s6)",
+            "fails",
+            "mean time of one reader: 6-disk RAID 0, 16 KB takes 80.0 % [75.4, 84.6] of the least, "
+            "'6-disk RAID 0, 160 KB' (asked: more)",
+        ),
+        (
+            "art_f6n < min(art_f6w, art_s6, art_s3)",
+            "within the noise",
+            "mean time of one reader: 6-disk RAID 0, 16 KB takes 100.0 % [94.3, 105.7] of 3 simple volumes"
+            " (asked: less); 6-disk RAID 0, 16 KB takes 80.0 % [75.4, 84.6] of 6-disk RAID 0, 160 KB; "
+            "6-disk RAID 0, 16 KB takes 50.0 % [47.1, 52.9] of 6 simple volumes",
+        ),
+        (
+            "about(art_f6n + aat_f6n, art_s6 + aat_s6)",
+            "fails",
+            "mean time of one reader + additional time: 6-disk RAID 0, 16 KB takes 50.0 % [47.4, 52.6] of "
+            "6 simple volumes (asked: within 5 %)",
+        ),
+        (
+            "not art_f6n > 90",
+            "fails",
+            "mean time of one reader: 6-disk RAID 0, 16 KB is 100 [94, 106], asked no more than 90",
+        ),
+    ],
+)
+def test_a_comparison_is_told_in_words_with_its_interval(holds: str, verdict: str, said: str) -> None:
+    names = {"art_f6n": 100.0, "art_f6w": 125.0, "art_s6": 200.0, "art_s3": 100.0, "aat_f6n": 10.0, "aat_s6": 20.0}
+    repeats = [{**names, "art_f6n": 100.0 + by} for by in (-2.3, 0.0, 2.3)]
+    found, clauses = judged(read(holds), names, repeats, Words(_MEASURES))
+    assert found == verdict
+    assert sentence_of(clauses).startswith(said)
+
+
+def test_the_weakest_comparisons_stand_first_and_the_rest_are_counted() -> None:
+    names = {"art_f4n": 1.0, "art_f5n": 2.0, "art_f6n": 3.0, "art_s6": 4.0, "art_p6n": 5.0}
+    found, clauses = judged(read("art_f4n < min(art_f5n, art_f6n, art_s6, art_p6n)"), names, [], Words(_MEASURES))
+    assert found == "holds" and sentence_of(clauses).endswith("of 6 simple volumes; 1 more holds")
+    assert not any(clause.has_interval for clause in clauses)
