@@ -259,6 +259,28 @@ def test_the_command_line_compares_a_run(small_run: Run, small_folder: Path) -> 
     assert (run / "comparison.csv").is_file()
 
 
+def test_a_terminal_of_80_columns_reads_verdicts_in_words(
+    small_run: Run, small_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from raidlab.cli.comparison import print_comparison
+
+    own = '[conclusion.order]\nsays = "Mirrors write faster"\nholds = "raid10 > raid5"\n[fit]'
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]", own), encoding="utf-8")
+    comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
+
+    def printed(*, all_rows: bool, details: bool) -> str:
+        print_comparison(comparison, all_rows=all_rows, details=details)
+        text = capsys.readouterr().out
+        assert all(len(line) <= 80 for line in text.splitlines())
+        return text
+
+    short = printed(all_rows=False, details=False)
+    assert "holds: Mirrors write faster" in short and "raid10 gives" in short
+    assert "raid10 = " not in short and "relative:raid0,8" not in short.split("where")[0]
+    assert "raid10 = " in printed(all_rows=False, details=True)
+    assert "s-skipped" in printed(all_rows=True, details=False)
+
+
 def test_a_run_that_has_nothing_to_compare_says_what_would(small_run: Run, small_folder: Path) -> None:
     file = small_folder / "quantities.toml"
     file.write_text(QUANTITIES.replace('target = "sim"', 'target = "original"'), encoding="utf-8")
@@ -323,7 +345,7 @@ def test_chen_compares_within_its_targets(tmp_path: Path) -> None:
             limit = 4.0 if row.published.is_percent else 6.5
             assert abs(row.error) <= limit, f"{row.id}: {row.value} against {row.published.text}"
     assert {row.verdict for row in comparison.conclusions} <= {"holds", "fails", "within the noise"}
-    drawn = {figure.key for figure in make_figures(analyse(run))}
+    drawn = {figure.key for figure in make_figures(analyse(run), comparison)}
     assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn
 
 
@@ -335,7 +357,8 @@ def test_ou_evaluates_every_order_that_a_simulation_can(tmp_path: Path) -> None:
     loaded = load_study("ou2007")
     run = run_study(loaded, on=["original"], out=tmp_path, quick=True)
     mapping = load_mapping(loaded.file)
-    rows = {row.id: row for row in compare_run(analyse(run), mapping).rows}
+    comparison = compare_run(analyse(run), mapping)
+    rows = {row.id: row for row in comparison.rows}
     assert not [f"{row.id}: {row.note}" for row in rows.values() if row.verdict == "error"]
     for claim in read_claims(mapping.published):
         if claim.kind == "ordinal" and claim.checkable_by == "simulation":
@@ -344,5 +367,5 @@ def test_ou_evaluates_every_order_that_a_simulation_can(tmp_path: Path) -> None:
     assert rows["pairs-at-least-raid10"].verdict == "holds", rows["pairs-at-least-raid10"].sentence
     assert rows["o07-cpu-raid5-write"].error is not None and abs(rows["o07-cpu-raid5-write"].error) < 2
     # Every figure of the study is drawn.
-    drawn = {figure.key for figure in make_figures(analyse(run))}
+    drawn = {figure.key for figure in make_figures(analyse(run), comparison)}
     assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn

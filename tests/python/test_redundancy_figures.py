@@ -292,7 +292,7 @@ def test_conclusions_hold_fail_or_are_within_the_noise(run: Run, folder: Path) -
         "absent": "not evaluated",
     }
     assert "write_5 = " in verdicts["clear"].details and not verdicts["clear"].is_single
-    assert "deep" in verdicts["absent"].note
+    assert "with 300 outstanding" in verdicts["absent"].note
 
 
 def test_conclusions_need_no_published_figures_and_are_in_the_report(run: Run, folder: Path) -> None:

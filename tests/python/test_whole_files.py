@@ -16,6 +16,7 @@ import pytest
 from raidlab.errors import CellFailedError, RefusedError
 from raidlab.run.files import measure_files
 from raidlab.study.cell import FilesCell, FilesMeasure, FilesWarmup, GivenFiles, MadeFiles, text_of
+from raidlab.study.workload import WholeFiles
 
 TEN_SIZES = {"kind": "table", "bytes": [size * 25_000 for size in range(2, 12)], "weights": [1] * 10}
 
@@ -173,3 +174,10 @@ def test_without_rights_there_is_one_sentence_and_what_is_unknown_is_said() -> N
         assert "drop_caches" in lines[3] and "Permission denied" in lines[3]
     finally:
         shutil.rmtree(place)
+
+
+def test_of_files_that_fill_an_array_there_may_be_a_most() -> None:
+    files = WholeFiles(fill=0.5, count=3)
+    assert files.total_bytes(1000, 100) == 300 and files.total_bytes(400, 100) == 200
+    assert WholeFiles(fill=0.5).total_bytes(1000, 100) == 500
+    assert WholeFiles(count=3).total_bytes(1000, 100) is None

@@ -104,6 +104,11 @@ def _errors(title: str, rows: Sequence[PublishedRow]) -> Table:
     return plain_table(title, headings, found, right=("figures", "median", "largest"))
 
 
+def _or_dash(value: float | None, form: str) -> str:
+    """A number, or that there is none."""
+    return "-" if value is None else format(value, form)
+
+
 def _left_out(one: Errors) -> str:
     """What a table's figures would have been predicted as without it: median and largest error."""
     return "" if one.left_out is None else f"{one.left_out[0]:.2g}, {one.left_out[1]:.3g} {one.unit}"
@@ -140,14 +145,17 @@ def print_fit(found: FitResult) -> None:
     out.print(_errors("\nerrors of the figures it was held to", found.rows))
     if found.left_out:
         rows = (
-            (one.group, str(one.count), f"{one.median:.2g}", f"{one.largest:.3g}", ", ".join(one.unidentified) or "-")
+            (
+                *(one.group, str(one.count), _or_dash(one.median, ".2g"), _or_dash(one.largest, ".3g")),
+                ", ".join(one.unidentified) or "-",
+            )
             for one in found.left_out
         )
         headings = ("", "figures", "median", "largest", "not identified by the rest")
         out.print(plain_table("\neach left out in turn, predicted from the rest", headings, rows))
         fitted = {row.id: row.value for row in found.rows}
         figures = (
-            (row.id, f"{row.published.text} {row.published.unit}", f"{fitted[row.id]:.4g}", f"{row.value:.4g}")
+            (row.id, f"{row.published.text} {row.published.unit}", f"{fitted[row.id]:.4g}", _or_dash(row.value, ".4g"))
             for one in found.left_out
             for row in one.rows
         )

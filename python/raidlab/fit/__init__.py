@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 import numpy as np
@@ -50,13 +50,13 @@ class ValidationGroup:
 
     group: str
     count: int
-    median: float
-    largest: float
-    """Of the errors, in percent or points."""
+    median: float | None
+    largest: float | None
+    """Of the errors, in percent or points; None where the rest determines none of its figures."""
     unidentified: list[str]
     """Parameters that the other figures do not determine, alone or together."""
     rows: list[PublishedRow]
-    """Its figures as the rest predicts them."""
+    """Its figures as the rest predicts them; one that the rest does not determine has no value."""
 
 
 @dataclass(frozen=True)
@@ -171,19 +171,27 @@ def _left_out(fit: _Fit, whole: Solution, rows: list[PublishedRow], group: str, 
     step = np.linalg.lstsq(jacobian, -whole.residuals[kept], rcond=_RCOND)[0]
     low, high = np.array(fit.bounds).T
     [there] = fit.rows([np.clip(whole.values + step * (high - low), low, high)])
-    mine = [row for row in there if fit.group_of(row) == group]
-    errors = [abs(row.error or 0.0) for row in mine]
-    note(f"without {group}: median error {median(errors):.2g}, largest {max(errors):.2g}")
-    return ValidationGroup(group, len(errors), median(errors), max(errors), _undetermined(fit.names, jacobian), mine)
+    loose = _loose(jacobian)
+    # Where a loose direction moves a figure, the value found stands there because nothing moved it: no prediction.
+    is_open = np.linalg.norm(whole.jacobian[~kept] @ loose.T, axis=1) * ASIDE > _INSENSITIVE
+    mine = [
+        replace(row, value=None, error=None) if unknown else row
+        for row, unknown in zip((row for row in there if fit.group_of(row) == group), is_open, strict=True)
+    ]
+    errors = [abs(row.error or 0.0) for row in mine if row.value is not None]
+    middle, largest = (median(errors), max(errors)) if errors else (None, None)
+    said = f"median error {middle:.2g}, largest {largest:.2g}" if errors else "the rest does not determine it"
+    note(f"without {group}: {said}")
+    names = [name for index, name in enumerate(fit.names) if np.any(np.abs(loose[:, index]) > _SHARE)]
+    return ValidationGroup(group, len(mine), middle, largest, names, mine)
 
 
-def _undetermined(names: list[str], jacobian: NDArray[np.float64]) -> list[str]:
-    """Parameters that could move without the figures changing."""
+def _loose(jacobian: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Directions in which the parameters could go without the figures changing."""
     _, strengths, directions = np.linalg.svd(jacobian, full_matrices=True)
-    padded = np.zeros(len(names))
+    padded = np.zeros(jacobian.shape[1])
     padded[: strengths.size] = strengths
-    loose = directions[padded * ASIDE < _INSENSITIVE]
-    return [name for index, name in enumerate(names) if np.any(np.abs(loose[:, index]) > _SHARE)]
+    return np.asarray(directions[padded * ASIDE < _INSENSITIVE])
 
 
 __all__ = ["DEVICE", "FitResult", "ValidationGroup", "fit_study", "residual_of", "start_of", "write_values"]

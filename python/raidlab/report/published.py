@@ -109,7 +109,7 @@ class TargetConclusions:
 
 
 def concluded(published: PublishedComparison | None, findings: Sequence[Finding]) -> list[TargetConclusions]:
-    """The conclusions, target by target: how many hold, fail, or are undecided; none where a check says INVALID."""
+    """The study's conclusions, target by target: how many hold, how many fail; none where one is INVALID."""
     found: list[TargetConclusions] = []
     if published is None:
         return found

@@ -138,19 +138,6 @@ class Expression:
             return words[self._root.id]
         return ast.unparse(_Worded(words, known).visit(_copy(self._root))).replace(" * ", " x ")
 
-    def sides(self) -> tuple[Expression, str, Expression] | None:
-        """Both sides of a single comparison, and its sign; None for anything else.
-
-        Examples
-        --------
-        >>> [part if isinstance(part, str) else part.text for part in read("a / 2 < max(b, c)").sides()]
-        ['a / 2', '<', 'max(b, c)']
-        """
-        root = self._root
-        if not isinstance(root, ast.Compare) or len(root.ops) != 1:
-            return None
-        return _part(root.left), _SIGNS[type(root.ops[0])], _part(root.comparators[0])
-
 
 @dataclass(frozen=True)
 class Relation:

@@ -149,7 +149,9 @@ class Words:
             return of, f"{whose if one is first else other} is {_figure(one, known, repeats)}, asked {asked} {limit}"
         if first.value(known) > 0 and second.value(known) > 0:
             share = _figure(first, known, repeats, of=second)
-            said = f"{whose} {self._verb(first)} {share} of {other}"
+            # What is reckoned of several is neither given nor taken.
+            verb = "is" if "'" in whose else self._verb(first)
+            said = f"{whose} {verb} {share} of {other}"
         else:
             said = f"{whose} is {_figure(first, known, repeats)}, {other} {_figure(second, known, repeats)}"
         return of, said if is_met and comparison.sign != "about" else f"{said} (asked: {asked})"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from raidlab.published.compare.clause import Words, judged
+from raidlab.published.compare.clause import Words, judged, words_of
 from raidlab.published.compare.row import ARITHMETIC, FITTED, Kind, Published, PublishedRow, Verdict, error_of
 from raidlab.published.quantities import KINDS, Reading, Source, read_measure
 from raidlab.published.quantities.kind import repeats_of
@@ -158,7 +158,7 @@ class Evaluation:
             else:
                 interval = mean_interval([float(expression.value(numbers)) for numbers in repeats])
         except NoReadingError as error:
-            return replace(row, verdict="not evaluated", note=f"the run has no {error}")
+            return replace(row, verdict="not evaluated", note=f"the run does not have: {error}")
         except ValueError as error:
             return replace(row, verdict="error", note=str(error))
         kind = self.kind_of(row, [measures[name] for name in known.readings])
@@ -228,7 +228,7 @@ class Known(dict[str, Operand]):
         if name not in self.readings:
             reading = read_measure(self._measures[name], self._evaluation.source)
             if reading is None:
-                raise NoReadingError(name)
+                raise NoReadingError(", ".join(words_of(self._measures[name]).values()))
             self.readings[name] = reading
         return self.readings[name].value
 

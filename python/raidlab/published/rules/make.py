@@ -15,19 +15,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from raidlab.analysis.metrics import Analysis
+from raidlab.published.compare.clause import Words, judged, sentence_of
 from raidlab.published.quantities import Reading, Source, read_planned
 from raidlab.published.quantities.kind import repeats_of
 from raidlab.published.rules.plan import CHOICE, ChoiceFigure, ChoicePlan, Rule
 from raidlab.published.rules.prices import Prices
 from raidlab.stats import mean_interval
-from raidlab.study.expression import Expression, read
+from raidlab.study.expression import read
 
 Verdict = Literal["borne out", "no difference shown", "not borne out", "not answered"]
 # A price is looked at up to so many times higher and lower.
 _FARTHEST = 10.0
 _STEPS = 40
 _HALVINGS = 20
-_MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -235,21 +235,16 @@ def _by_expression(
         return RuleAnswer(rule, "not answered", f"The run has no {', '.join(missing)}.")
     try:
         holds = bool(expression.value(known))
+        titles = {name: {"as": name} for name in expression.names}
+        titles |= {
+            f"{figure}_{row.name}": {"array": row.array, "as": plan.figure[figure].title}
+            for row in rows
+            for figure in plan.figure
+        }
+        said = sentence_of(judged(expression, known, [], Words(titles))[1])
     except ValueError as error:
         return RuleAnswer(rule, "not answered", f"It cannot be worked out: {error}.")
-    return RuleAnswer(rule, "borne out" if holds else "not borne out", _worked(expression, known))
-
-
-def _worked(expression: Expression, known: Mapping[str, float]) -> str:
-    """An expression with its figures; of a comparison both sides, and of few names each."""
-    figures = ", ".join(f"{name} = {known[name]:,.4g}" for name in sorted(expression.names))
-    sides = expression.sides()
-    if sides is None:
-        return f"{expression.text}, with {figures}."
-    first, sign, second = sides
-    both = f"{first.value(known):.4g} {sign} {second.value(known):.4g}"
-    said = f"{expression.text}: {both if expression.value(known) else f'not {both}'}"
-    return f"{said}, with {figures}." if len(expression.names) <= _MOST_NAMED else f"{said}."
+    return RuleAnswer(rule, "borne out" if holds else "not borne out", f"{said[:1].upper()}{said[1:]}.")
 
 
 def _told(row: CandidateFigures, by: str, figure: ChoiceFigure) -> str:
