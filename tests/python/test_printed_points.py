@@ -303,6 +303,12 @@ def test_mistakes_are_named(folder: Path, old: str, new: str, where: str) -> Non
     assert where in str(caught.value)
 
 
+def test_a_place_on_the_sweep_that_is_none_is_named(folder: Path) -> None:
+    text = STUDY.replace('{ name = "here", at = "heaviest"', '{ name = "here", at = { acceses = 120 }')
+    with pytest.raises(InputError, match=r"figure\[4\].series\[0\].at: is no place on a sweep"):
+        check_figures(load_study_text(text, folder / "study.toml"))
+
+
 @pytest.mark.parametrize("name", STUDIES)
 def test_each_study_draws_the_tables_that_it_printed(name: str) -> None:
     loaded = load_study(name)
