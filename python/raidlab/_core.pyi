@@ -15,6 +15,7 @@ class TreeFacts(TypedDict, total=False):
     volumes: int
     volume_bytes: list[int]
     user_bytes: int
+    losses_borne: int
     tolerance: int
     storage_efficiency: float
     full_stripe_bytes: int

@@ -130,6 +130,17 @@ def test_sectors_that_only_opening_tells_are_told_at_the_key_too() -> None:
     text = SMALL_STUDY.replace('size = "8KiB"', 'size = "512B"').replace("[live]", "[live]\nsector = 512")
     execution = Execution(load_study_text(text, Path("small.toml")), resolve_targets(["memory"]), seed=1)
     execution.prepare()
-    execution._refuse_small_requests([{"sector_bytes": 512}])
+    execution._without_small_requests([{"sector_bytes": 512}])
     with pytest.raises(InputError, match=r"workload\[0\].size.*not whole sectors.*; accepted: a multiple of 4096"):
-        execution._refuse_small_requests([{"sector_bytes": 512}, {"sector_bytes": 4096}])
+        execution._without_small_requests([{"sector_bytes": 512}, {"sector_bytes": 4096}])
+
+
+def test_small_requests_are_left_out_where_others_remain() -> None:
+    text = SMALL_STUDY.replace("[live]", "[live]\nsector = 512")
+    text += '[[workload]]\nname = "small"\nread = 1.0\nsize = "512B"\n'
+    execution = Execution(load_study_text(text, Path("small.toml")), resolve_targets(["memory"]), seed=1)
+    execution.prepare()
+    execution._without_small_requests([{"sector_bytes": 4096}])
+    names = [workload.name for workload in execution.loaded.study.workloads_on("live")]
+    assert names and "small" not in names
+    assert "small" in [workload.name for workload in execution.loaded.study.workloads_on("sim")]

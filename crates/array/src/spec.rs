@@ -197,8 +197,8 @@ impl Tree {
         }
     }
 
-    /// How many children the node can lose, whichever they are.
-    pub(crate) const fn losses_borne(&self) -> usize {
+    /// How many children the node can lose, whichever they are. One without parity keeps a copy more than that.
+    pub const fn losses_borne(&self) -> usize {
         match self {
             Tree::Mirror { children } => children.len().saturating_sub(1),
             Tree::Parity { parities, .. } => *parities as usize,

@@ -49,6 +49,7 @@ pub(crate) fn tree_facts<'py>(
         "volumes": volumes.len(),
         "volume_bytes": volumes,
         "user_bytes": user_bytes,
+        "losses_borne": tree.losses_borne(),
         "tolerance": tree.tolerance(),
         "storage_efficiency": f64_from(user_bytes) / (f64_from(member_bytes) * f64_from(layout.leaves())),
         "full_stripe_bytes": bytes(layout.full_stripe_sectors(0)),

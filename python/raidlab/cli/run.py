@@ -67,7 +67,7 @@ def run(
         option(
             "RUN",
             "Go on with a run that was killed, interrupted or failed: its folder, its name in --out, or 'last'. "
-            "Its targets, seed and --quick are kept; --destroy and --machine are named anew.",
+            "Its targets, seed and --quick are kept; --destroy, --machine and --loaded-by are named anew.",
         ),
     ] = None,
     machine: Annotated[
@@ -79,6 +79,14 @@ def run(
         ),
     ] = None,
     key: Annotated[str | None, option("FILE", "The key that the agent has too.")] = None,
+    loaded_by: Annotated[
+        str | None,
+        option(
+            "JOB",
+            "Run under load: a study, or a job file of fio's (JOB.fio), that other processes run again and again "
+            "meanwhile, a study on the same targets with --quick, in files of its own, a job file where it says.",
+        ),
+    ] = None,
     prices: Annotated[
         str | None,
         option("FILE", "Your prices (TOML) for a study with rules of choice; its own by default. Kept with the run."),
@@ -93,6 +101,7 @@ def run(
     from raidlab.cli.machine import far_machine
     from raidlab.cli.terminal import say
     from raidlab.run.interrupt import StopFlag, catching_signals
+    from raidlab.run.loaded import under_load
     from raidlab.run.progress import progress_on
 
     stop, far = StopFlag(), None
@@ -104,7 +113,11 @@ def run(
         # Whoever interrupts a run still wants its report.
         opened.enter_context(catching_signals(stop))
         options = _RunOptions(on, seed, quick, destroy or [], progress_on(sys.stderr), stop, far)
-        result = _new_run(study, out, options) if resume is None else _resumed_run(resume, study, out, options)
+        with under_load(loaded_by, options.on or [], stop, options.progress):
+            if resume is None:
+                result = _new_run(study, out, options, loaded_by)
+            else:
+                result = _resumed_run(resume, study, out, options)
         if result.cells.is_empty():
             say(f"{result.facts['status']} before anything was measured; {result.folder}")
             say_failure(result)
@@ -164,7 +177,7 @@ class _RunOptions(NamedTuple):
     machine: CopySink | None
 
 
-def _new_run(study: str | None, out: str, options: _RunOptions) -> Run:
+def _new_run(study: str | None, out: str, options: _RunOptions, loaded_by: str | None) -> Run:
     from raidlab.api import run_study
     from raidlab.errors import InputError
 
@@ -172,6 +185,7 @@ def _new_run(study: str | None, out: str, options: _RunOptions) -> Run:
         raise InputError.one("STUDY", "is missing", accepted="a study's name or file, or --resume RUN")
     argv = command(study, options.on or [], options.seed, options.quick, options.destroy)
     argv += ["--machine", options.machine.name] if options.machine is not None else []
+    argv += ["--loaded-by", loaded_by] if loaded_by is not None else []
     return run_study(study, out=out, argv=argv, **options._asdict())
 
 

@@ -9,6 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -40,13 +41,15 @@ from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_
 from raidlab.study.cell import Opaque
 from raidlab.study.check import count_leaves, engine_of, writes
 from raidlab.study.expand import NULL, expand_null
-from raidlab.study.grouped import members_of
+from raidlab.study.grouped import OFF_LIVE, members_of
 from raidlab.study.schema import Array
 from raidlab.study.target import Live
 from raidlab.study.units import format_bytes
 
 # A busy host makes emulated disks late; a cell that says nothing for that is run again, so often at most.
 _TRIES = 3
+# Where a problem is of a workload.
+_OF_WORKLOAD = re.compile(r"workload\[(\d+)\]")
 
 
 @dataclass
@@ -215,8 +218,10 @@ class Execution(Session):
         """
         if members[0]["kind"] == "file":
             self.progress.note(f"filling {len(members)} member files of {format_bytes(members[0]['size_bytes'])}")
-        # What writes asks more of a device than what reads; a workload that must not write never does.
-        boldest = max(self.loaded.study.workloads_on("live"), key=writes)
+        # What writes asks more of a device than what reads; a workload that must not write never does. The largest
+        # request is whole sectors wherever any is.
+        workloads = self.loaded.study.workloads_on("live")
+        boldest = max(workloads, key=lambda workload: (writes(workload), workload.size.typical_bytes))
         found: dict[int, Member] = {}
         for array in sorted(self._raw_arrays(), key=lambda array: -self._leaves(array.name)):
             positions = self._positions(array.name)
@@ -239,15 +244,35 @@ class Execution(Session):
             found.get(position) or opened_member(None, member["kind"], member.get("path"))
             for position, member in enumerate(members)
         ]
-        self._refuse_small_requests(known)
+        self._without_small_requests(known)
         self._note_members(known)
 
-    def _refuse_small_requests(self, members: Sequence[Member]) -> None:
-        """Refuse requests that are no whole sectors of members whose sectors only opening them has told."""
+    def _without_small_requests(self, members: Sequence[Member]) -> None:
+        """Leave out workloads that are no whole sectors of members, whose sectors only opening them has told.
+
+        Raises `InputError` where none is left, or where something else will not do.
+        """
         sector_bytes = max((int(member.get("sector_bytes") or 0) for member in members), default=0)
-        is_larger = sector_bytes > self._live_section.sector
-        if is_larger and (problems := self._dry_problems("live", self._any_member, sector_bytes)):
+        if sector_bytes <= self._live_section.sector:
+            return
+        problems = self._dry_problems("live", self._any_member, sector_bytes)
+        small = {int(found[1]) for one in problems if (found := _OF_WORKLOAD.match(one.where))}
+        study = self.loaded.study
+        left = [
+            one.model_copy(update={"on": [engine for engine in OFF_LIVE if one.runs_on(engine)]})
+            if index in small
+            else one
+            for index, one in enumerate(study.workload)
+        ]
+        changed = study.model_copy(update={"workload": left})
+        is_all_told = all(_OF_WORKLOAD.match(one.where) for one in problems)
+        if problems and not (is_all_told and changed.workloads_on("live")):
             raise InputError(problems)
+        if small:
+            names = ", ".join(f"'{study.workload[index].name}'" for index in sorted(small))
+            self.progress.note(f"left out, as their requests are no whole sectors of {sector_bytes} bytes: {names}")
+        self.loaded = replace(self.loaded, study=changed)
+        self.__dict__.pop("live_loaded", None)
 
     def _note_members(self, members: list[Member]) -> None:
         if self.check_members is not None:

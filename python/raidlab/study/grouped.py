@@ -26,7 +26,7 @@ from raidlab.study.schema import Array
 from raidlab.study.tree import Tree
 
 _LIVE = "live"
-_ENGINES = ("sim", "original", "emulated")
+OFF_LIVE = ("sim", "original", "emulated")
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def arranged(loaded: LoadedStudy, groups: Sequence[Group], member_bytes: int) ->
                 text = _checked_text(tree, member_bytes, loaded.study.live.sector)
             except _UnfitError as error:
                 left_out[array.name] = str(error)
-                arrays[-1] = array.model_copy(update={"on": [one for one in _ENGINES if array.runs_on(one)]})
+                arrays[-1] = array.model_copy(update={"on": [one for one in OFF_LIVE if array.runs_on(one)]})
             else:
                 members_of[array.name] = [member for volume in volumes for member in volume]
                 trees[array.name], texts[array.name] = tree, text

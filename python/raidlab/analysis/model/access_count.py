@@ -4,8 +4,8 @@ Invariants:
 
 - The only thing counted is accesses; an access costs the same wherever it goes and whatever it carries. Seeks chosen
   or saved, rotations waited for and queues are exactly what this model leaves out, and what a measurement adds.
-- A level is known by its parameters: one with parities updates them, one with a chunk cuts requests into chunks, a
-  mirror writes every copy, and any other hands a request to one child.
+- A level is known by its parameters, not by its name: one with parities updates them, one with a chunk cuts requests
+  into chunks, and one that bears losses without parities keeps a copy more than it can lose, and writes every one.
 - Work spreads evenly over the members, so throughput per member is inversely proportional to the accesses a request
   needs. A value of 100 % means that a request costs no more accesses than its data.
 
@@ -15,7 +15,13 @@ Reference: Chen, Gibson, Katz, Patterson, *An Evaluation of Redundant Arrays of 
 
 from __future__ import annotations
 
+import json
+
+from raidlab import _core
 from raidlab.study.tree import Tree
+
+# What a tree bears does not depend on the size of its members: large ones hold every chunk.
+_MEMBER_BYTES, _SECTOR_BYTES = 2**50, 512
 
 
 def accesses(tree: Tree, size_bytes: int, *, write: bool) -> float:
@@ -43,11 +49,16 @@ def accesses(tree: Tree, size_bytes: int, *, write: bool) -> float:
     child = children[0]
     if parities:
         return _parity(children, chunk, parities, size_bytes, write=write)
-    if chunk:
-        whole, rest = divmod(size_bytes, chunk)
-        return whole * accesses(child, chunk, write=write) + accesses(child, rest, write=write)
-    copies = len(children) if write and kind == "mirror" else 1
-    return copies * accesses(child, size_bytes, write=write)
+    whole, rest = divmod(size_bytes, chunk) if chunk else (0, size_bytes)
+    one_copy = accesses(child, rest, write=write) + (whole * accesses(child, chunk, write=write) if whole else 0)
+    return one_copy * (_copies(tree) if write else 1)
+
+
+def _copies(tree: Tree) -> int:
+    try:
+        return _core.tree_facts(json.dumps(tree), _MEMBER_BYTES, _SECTOR_BYTES)["losses_borne"] + 1
+    except _core.CellError as error:
+        raise ValueError(f"is no tree: {error}") from None
 
 
 def _parity(children: list[Tree], chunk: int, parities: int, size_bytes: int, *, write: bool) -> float:
