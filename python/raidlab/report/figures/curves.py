@@ -132,12 +132,13 @@ def _chart(
 ) -> Chart:
     known = [*names, *dict.fromkeys(mark.line for mark in foreign)]
     shown = shown_of(known, [*marks, *foreign])
-    depths, beside = sorted({mark.x for mark in [*marks, *foreign]}), ""
+    depths = sorted({mark.x for mark in [*marks, *foreign]})
+    beside: list[str] = []
     if spec.x != "rate_per_s" and spec.scale == "log" and len(shown) > _CROWD:
         marks, over = _apart(marks, shown, depths), _apart(over, shown, depths)
-        beside = "; lines stand side by side"
+        beside = ["lines stand side by side"]
     colour, shape = colour_and_shape(known, shown, alt.Legend(columns=columns_for(shown), labelLimit=380))
-    x_title, y_title = _x_title(spec) + beside, axis_title([metric])
+    x_title, y_title = [_x_title(spec), *beside], axis_title([metric])
     if spec.x == "rate_per_s" or spec.scale == "linear":
         scale, axis = alt.Scale(zero=False, padding=10), alt.Axis(tickCount=6)
     else:
