@@ -9,10 +9,12 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from raidlab.analysis.checks.run_with_findings import load_run
 from raidlab.analysis.metrics import METRICS, Analysis
@@ -20,6 +22,7 @@ from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS
 from raidlab.analysis.metrics.run_comparison import RunComparison, Side, compare_runs
 from raidlab.errors import InputError, OutputError, Problem, RefusedError
 from raidlab.published.compare import PublishedComparison, compare_run, ids_of, write_csv
+from raidlab.published.quantities.metric import place_of
 from raidlab.published.rules import (
     Choice,
     ChoicePlan,
@@ -427,9 +430,22 @@ def check_figures(loaded: LoadedStudy) -> None:
         for place, name in named
         if name is not None and name not in known
     ]
-    problems += _not_printed(loaded)
+    problems += [*_no_places(loaded), *_not_printed(loaded)]
     if problems:
         raise InputError(problems)
+
+
+def _no_places(loaded: LoadedStudy) -> Iterator[Problem]:
+    """Places on a sweep, named by figures, that are none."""
+    for index, figure in enumerate(loaded.study.figure):
+        places = [(("figure", index, "series", number, "at"), one.at) for number, one in enumerate(figure.series)]
+        for place, at in [(("figure", index, "of_maximum"), figure.of_maximum), *places]:
+            try:
+                if isinstance(at, dict):
+                    place_of(at)
+            except ValidationError:
+                accepted = "a table such as { ms = 300 } or { accesses = 120 }"
+                yield loaded.problem(place, "is no place on a sweep", accepted)
 
 
 def _not_printed(loaded: LoadedStudy) -> list[Problem]:

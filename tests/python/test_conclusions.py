@@ -7,6 +7,7 @@ a plan has) stays what it is, so that a conclusion made of constants cannot be t
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -55,8 +56,8 @@ class Planted:
         planted |= {name: {"kind": "constant", "name": name} for name in names - set(self.measured)}
         changed = mapping.quantities.model_copy(update={"measure": planted, "conclusion": {"this": conclusion}})
         self._mapping = replace(mapping, quantities=changed)
-        self.comparisons: list[Relation] = []
-        read(conclusion.holds).decided(lambda one: self.comparisons.append(one) or True)
+        self.relations: list[Relation] = []
+        read(conclusion.holds).decided(lambda one: self.relations.append(one) or True)
         self._random = random.Random(conclusion.holds)
 
     def _reading(self, keys: Any, _source: Source) -> Reading:
@@ -67,10 +68,15 @@ class Planted:
         """What comes of it."""
         return conclusions_on(self._mapping, Source(cast("Any", None), "planted", self._mapping.published))[0]
 
-    def strength(self, comparison: Relation) -> float:
-        """By how much of the larger figure a comparison is as it is asked for; below 0 where it is not."""
-        scale = max(abs(comparison.first.value(self.numbers)), abs(comparison.second.value(self.numbers)))
-        return min(comparison.margins(self.numbers)) / scale * (1 if comparison.is_asked else -1)
+    def lack(self, relations: list[Relation], wanted: int = 1) -> float:
+        """By how much relations are not as they are asked for (1) or not the other way (-1); 0 where all are."""
+        return sum(self._lack(one, wanted if one.is_asked else -wanted) for one in relations)
+
+    def _lack(self, one: Relation, wanted: int) -> float:
+        margin = wanted * min(one.margins(self.numbers))
+        scale = max(abs(one.first.value(self.numbers)), abs(one.second.value(self.numbers))) or 1.0
+        # Nearer is less at every scale, also where the figures themselves grow on the way.
+        return 0.0 if margin / scale >= _EFFECT else _EFFECT + math.asinh(1e6 * max(0.0, -margin))
 
     def search(self, lack: Callable[[], float], names: list[str]) -> bool:
         """Move readings until nothing lacks."""
@@ -81,7 +87,7 @@ class Planted:
             name = self._random.choice(names)
             before = self.numbers[name]
             step = self._random.choice((1.01, 1.1, 2.0, 10.0))
-            self.numbers[name] = before * self._random.choice((step, 1 / step))
+            self.numbers[name] = min(max(before * self._random.choice((step, 1 / step)), 1e-9), 1e9)
             now = lack()
             if now < best or (now == best and self._random.random() < 0.2):
                 best = now
@@ -110,31 +116,23 @@ def _problem(mapping: Mapping, conclusion: Conclusion, patch: pytest.MonkeyPatch
     if not planted.measured:
         return "is made of constants"
     planted.start()
-
-    def lacks() -> float:
-        return sum(max(0.0, _EFFECT - planted.strength(one)) for one in planted.comparisons)
-
-    planted.search(lacks, planted.measured)
+    planted.search(lambda: planted.lack(planted.relations), planted.measured)
     if (row := planted.row()).verdict != "holds":
         return f"cannot hold: {row.verdict}, {row.sentence}"
     held = dict(planted.numbers)
     # Each comparison the other way by itself, the rest as it may: of several joined by `and` each decides.
-    for one in planted.comparisons:
+    for one in planted.relations:
         planted.numbers |= held
         names = sorted((one.first.names | one.second.names) & set(planted.measured))
-        turned = bool(names) and planted.search(lambda one=one: max(0.0, _EFFECT + planted.strength(one)), names)
+        turned = bool(names) and planted.search(lambda one=one: planted.lack([one], -1), names)
         if not turned:
             return f"has a comparison that cannot fail: {one.first.text} {one.sign} {one.second.text}"
         if " or " not in conclusion.holds and (row := planted.row()).verdict != "fails":
             return f"does not fail with {one.first.text} {one.sign} {one.second.text}: {row.sentence}"
     # All the other way at once, as far as they can be.
     planted.numbers |= held
-
-    def still_held() -> float:
-        return sum(max(0.0, _EFFECT + planted.strength(one)) for one in planted.comparisons)
-
     # What is to lie between two ends cannot lie beyond both; alternatives have to fail together.
-    if not planted.search(still_held, planted.measured):
+    if not planted.search(lambda: planted.lack(planted.relations, -1), planted.measured):
         return "has alternatives that cannot all fail" if " or " in conclusion.holds else None
     if (row := planted.row()).verdict != "fails":
         return f"does not fail with its effects the other way: {row.verdict}, {row.sentence}"

@@ -248,6 +248,17 @@ def test_both_are_told_apart_in_the_legend_and_the_axis_has_the_unit_of_the_prin
     assert panel.title == "(a) small reads"
 
 
+def test_over_hardware_of_the_users_nothing_printed_is_drawn(folder: Path, tmp_path: Path) -> None:
+    text = STUDY + "[live]\nmeasure = { requests = 20 }\nwarmup = {}\nrepeats = 1\n"
+    loaded = load_study_text(text, folder / "study.toml")
+    analysis = analyse(run_study(loaded, on=["memory"], out=tmp_path))
+    published = compare_run(analysis, load_mapping(loaded.file))
+    own = {figure.title[:1]: figure for figure in make_figures(analysis, published) if figure.key.startswith("own-")}
+    assert not any(_hollow(figure) for figure in own.values())
+    [table] = own["6"].panels
+    assert "three, 4" in table.alt and "three, 9" not in table.alt, "the table has what was run"
+
+
 def test_without_a_comparison_nothing_printed_is_drawn(analysis: Analysis) -> None:
     own = [figure for figure in make_figures(analysis) if figure.key.startswith("own-")]
     assert not any(_hollow(figure) for figure in own) and "6" not in {figure.title[:1] for figure in own}
@@ -301,6 +312,12 @@ def test_mistakes_are_named(folder: Path, old: str, new: str, where: str) -> Non
     with pytest.raises(InputError) as caught:
         load_study_text(STUDY.replace(old, new), folder / "study.toml")
     assert where in str(caught.value)
+
+
+def test_a_place_on_the_sweep_that_is_none_is_named(folder: Path) -> None:
+    text = STUDY.replace('{ name = "here", at = "heaviest"', '{ name = "here", at = { acceses = 120 }')
+    with pytest.raises(InputError, match=r"figure\[4\].series\[0\].at: is no place on a sweep"):
+        check_figures(load_study_text(text, folder / "study.toml"))
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -171,27 +171,25 @@ def _left_out(fit: _Fit, whole: Solution, rows: list[PublishedRow], group: str, 
     step = np.linalg.lstsq(jacobian, -whole.residuals[kept], rcond=_RCOND)[0]
     low, high = np.array(fit.bounds).T
     [there] = fit.rows([np.clip(whole.values + step * (high - low), low, high)])
-    loose = _loose(jacobian)
-    # Where a loose direction moves a figure, the value found stands there because nothing moved it: no prediction.
-    is_open = np.linalg.norm(whole.jacobian[~kept] @ loose.T, axis=1) * ASIDE > _INSENSITIVE
-    mine = [
-        replace(row, value=None, error=None) if unknown else row
-        for row, unknown in zip((row for row in there if fit.group_of(row) == group), is_open, strict=True)
-    ]
+    open_names = _undetermined(fit.names, jacobian)
+    mine = [row for row in there if fit.group_of(row) == group]
+    if open_names:
+        # A parameter that nothing holds stands where the left-out figures had put it: that is no prediction of them.
+        mine = [replace(row, value=None, error=None) for row in mine]
     errors = [abs(row.error or 0.0) for row in mine if row.value is not None]
     middle, largest = (median(errors), max(errors)) if errors else (None, None)
     said = f"median error {middle:.2g}, largest {largest:.2g}" if errors else "the rest does not determine it"
     note(f"without {group}: {said}")
-    names = [name for index, name in enumerate(fit.names) if np.any(np.abs(loose[:, index]) > _SHARE)]
-    return ValidationGroup(group, len(mine), middle, largest, names, mine)
+    return ValidationGroup(group, len(mine), middle, largest, open_names, mine)
 
 
-def _loose(jacobian: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Directions in which the parameters could go without the figures changing."""
+def _undetermined(names: list[str], jacobian: NDArray[np.float64]) -> list[str]:
+    """Parameters that could move without the figures changing."""
     _, strengths, directions = np.linalg.svd(jacobian, full_matrices=True)
-    padded = np.zeros(jacobian.shape[1])
+    padded = np.zeros(len(names))
     padded[: strengths.size] = strengths
-    return np.asarray(directions[padded * ASIDE < _INSENSITIVE])
+    loose = directions[padded * ASIDE < _INSENSITIVE]
+    return [name for index, name in enumerate(names) if np.any(np.abs(loose[:, index]) > _SHARE)]
 
 
 __all__ = ["DEVICE", "FitResult", "ValidationGroup", "fit_study", "residual_of", "start_of", "write_values"]

@@ -126,8 +126,9 @@ class StudyFigure(Table):
     """Bars: a metric drawn as a stroke on each, such as what its parts should add up to."""
     against: Line = "response_time_ms_p90"
     """Trade-offs: the metric along the axis."""
-    of_maximum: bool = False
-    """Trade-offs: in percent of the greatest value of the same line."""
+    of_maximum: bool | dict[str, float] = False
+    """Trade-offs: in percent of the greatest value of the same line, or of that at a place on its sweep, as of a metric
+    in ``quantities.toml``."""
     reference: Name | None = None
     """Shares: the array that is 100 %."""
     series: list[FigureSeries] = []

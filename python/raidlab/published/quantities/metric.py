@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import polars as pl
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from raidlab.analysis.metrics import Metric, Point
 from raidlab.published.quantities.kind import Kind, Need, PointKeys, Reading, Source, metric_named, over_repeats
@@ -40,6 +40,11 @@ class AtAccesses(Table):
 
 
 At = Literal["idle", "maximum", "heaviest", "target"] | AtDepth | AtPercentile | AtAccesses
+
+
+def place_of(at: object) -> At:
+    """A place on the sweep as a study's file has it; a `pydantic.ValidationError` for what is none."""
+    return TypeAdapter(At).validate_python(at)
 
 
 class Keys(PointKeys):

@@ -106,7 +106,12 @@ def _chart(
     names = list(labels)
     metrics = metrics_of(spec)
     titles = [metric.title for metric in metrics]
+    colours = dict(zip(titles, _COLOURS, strict=False))
     is_stacked = not _OVER_OWN_TIMES.issuperset(spec.metrics)
+    if not is_stacked:
+        # A direction in which nothing goes needs no room.
+        parts = [mark for mark in parts if any(one.value for one in parts if one.part == mark.part)]
+        titles = [title for title in titles if any(mark.part == title for mark in parts)]
     whole = sum if is_stacked else max
     sums = [whole([mark.value for mark in parts if mark.line == name]) for name in names]
     # Room at the right for the figure behind the longest bar.
@@ -114,7 +119,7 @@ def _chart(
     most = max([*sums, *(mark.value for mark in [*marked, *over])]) * max(1.25, 1 / (1 - room))
     scale = alt.Scale(domain=[0, most or 1.0], nice=False)
     place = names_at_left(names, 200)
-    legend = alt.Legend(columns=1 if max(map(len, titles)) > _LONG_PART else 2) if len(titles) > 1 else None
+    legend = alt.Legend(columns=1 if max(map(len, colours)) > _LONG_PART else 2) if len(metrics) > 1 else None
     x = alt.X(
         "value:Q",
         title=axis_title(metrics),
@@ -124,11 +129,11 @@ def _chart(
     )
     bars = (
         alt.Chart(data_of(parts))
-        .mark_bar(height=16 if is_stacked else 16 / len(metrics), opacity=0.9)
+        .mark_bar(height=16 if is_stacked else 16 / max(len(titles), 1), opacity=0.9)
         .encode(
             y=place,
             x=x,
-            color=channel_by_name(alt.Color, "part", dict(zip(titles, _COLOURS, strict=False)), legend),
+            color=channel_by_name(alt.Color, "part", {title: colours[title] for title in titles}, legend),
             order=alt.Order("rank:Q"),
             description="tip:N",
         )
@@ -140,5 +145,5 @@ def _chart(
     if marked:
         stroke = alt.Chart(data_of(marked)).mark_tick(thickness=2.5, size=22, color=INK, aria=False)
         layers.append(stroke.encode(y=place, x=alt.X("value:Q", scale=scale)))
-    layers += hollow_on_bars(over, place, alt.X("value:Q", scale=scale), _COLOURS[0] if len(titles) == 1 else None)
+    layers += hollow_on_bars(over, place, alt.X("value:Q", scale=scale), _COLOURS[0] if len(metrics) == 1 else None)
     return layered_bars(layers, title, names, _BAR_STEP)

@@ -44,8 +44,9 @@ X_TITLES = {
     "rate_per_s": "offered a second",
 }
 _IOPS = "iops"
-# More lines than these hide one another where they meet; they then take so much of the way to the next load.
-_CROWD, _WAY = 5, 0.6
+# More lines than these hide one another where they meet; they then take so much of the way to the next load, or of that
+# to so many times the load.
+_CROWD, _WAY, _FAR = 5, 0.6, 2.0
 
 
 def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
@@ -114,6 +115,7 @@ def _foreign(analysis: Analysis, spec: StudyFigure) -> list[Mark]:
 def _apart(marks: list[Mark], shown: list[str], depths: list[float]) -> list[Mark]:
     """Marks with each line a little to the right of the one before, all of them around the load that they had."""
     least = min((high / low for low, high in pairwise(depths)), default=1.0)
+    least = min(least, _FAR)
     middle = (len(shown) - 1) / 2
     shares = {name: _WAY * (place - middle) / len(shown) for place, name in enumerate(shown)}
     return [replace(mark, x=mark.x * least ** shares[mark.line]) for mark in marks]
@@ -131,10 +133,12 @@ def _chart(
     known = [*names, *dict.fromkeys(mark.line for mark in foreign)]
     shown = shown_of(known, [*marks, *foreign])
     depths = sorted({mark.x for mark in [*marks, *foreign]})
+    beside: list[str] = []
     if spec.x != "rate_per_s" and spec.scale == "log" and len(shown) > _CROWD:
         marks, over = _apart(marks, shown, depths), _apart(over, shown, depths)
+        beside = ["lines stand side by side"]
     colour, shape = colour_and_shape(known, shown, alt.Legend(columns=columns_for(shown), labelLimit=380))
-    x_title, y_title = _x_title(spec), axis_title([metric])
+    x_title, y_title = [_x_title(spec), *beside], axis_title([metric])
     if spec.x == "rate_per_s" or spec.scale == "linear":
         scale, axis = alt.Scale(zero=False, padding=10), alt.Axis(tickCount=6)
     else:

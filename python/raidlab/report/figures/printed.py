@@ -1,7 +1,7 @@
 """Columns of printed tables as bars, in the order of the print: what comes out here, and over it what was printed.
 
 A bar is a row of the table, called after the array that it speaks of; where several rows speak of one, after what tells
-them apart. Of a row that no run tells of there is only what was printed.
+them apart. Of a row that no run tells of there is only what was printed; on hardware of the user's only ours.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ def figures(analysis: Analysis, published: PublishedComparison | None = None) ->
 def _panels(_analysis: Analysis, spec: StudyFigure, _target: str, printed: Printed) -> Iterator[Panel]:
     for index, pattern in enumerate(spec.printed):
         rows = [row for row in rows_named(printed.rows, [pattern]) if list(hollow_marks(row, Mark("", 0.0)))]
+        rows = [row for row in rows if row.value is not None or not printed.is_elsewhere]
         names = _names(rows)
         marks: list[Mark] = []
         over: list[Mark] = []
         for name, row in zip(names, rows, strict=True):
-            over += hollow_marks(row, Mark(name, 0.0))
+            over += () if printed.is_elsewhere else hollow_marks(row, Mark(name, 0.0))
             if row.value is not None:
                 interval = None if row.low is None or row.high is None else (row.low, row.high)
                 tip = f"{name}: {number(row.value)} {row.published.unit}".rstrip()

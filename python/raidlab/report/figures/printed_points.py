@@ -42,6 +42,11 @@ class Printed:
     reference: str | None = None
     """The array in percent of which they are."""
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this is hardware of the user's, of which nothing was printed."""
+        return self.source.target == _LIVE
+
     def only(self, patterns: Sequence[str]) -> Printed:
         """Those whose ids match one of some patterns."""
         return replace(self, rows=tuple(rows_named(self.rows, patterns)))
@@ -57,7 +62,7 @@ class Printed:
 
     def of(self, array: str, workload: str) -> Iterator[PublishedRow]:
         """The printed figures of an array under a workload."""
-        for row in self.rows:
+        for row in () if self.is_elsewhere else self.rows:
             arrays = {measure["array"] for measure in row.measures if "array" in measure}
             workloads = {measure["workload"] for measure in row.measures if "workload" in measure}
             if (arrays - {self.reference} or arrays) == {array} and workloads == {workload}:
@@ -71,8 +76,8 @@ class Printed:
 
 
 def printed_of(published: PublishedComparison | None, source: Source, reference: str | None) -> Printed:
-    """All printed figures that may be drawn on a target; none on another than the one that is compared."""
-    is_here = published is not None and published.target == source.target and source.target != _LIVE
+    """All printed figures, on the target that is compared."""
+    is_here = published is not None and published.target == source.target
     return Printed(tuple(published.published) if is_here and published is not None else (), source, reference)
 
 
@@ -143,7 +148,7 @@ def told_apart(ours: str | None = INK) -> Any:
     """The legend of both, or of what was printed alone: a layer without marks."""
     words = {**({"ours": ours} if ours else {}), PRINTED: "transparent"}
     scale = alt.Scale(domain=list(words), range=list(words.values()))
-    legend = alt.Legend(title=None, symbolType="circle", symbolStrokeColor=INK, symbolStrokeWidth=_WIDTH)
+    legend = alt.Legend(title=None, columns=1, symbolType="circle", symbolStrokeColor=INK, symbolStrokeWidth=_WIDTH)
     return (
         alt.Chart(alt.InlineData(values=[]))
         .mark_point(aria=False)

@@ -67,7 +67,7 @@ def bars_chart(marks: list[Mark], over: list[Mark], axis: str, title: str, names
     # Room at the right for the figure behind the longest bar; an intercept may be negative.
     room = 1.6 if over else 1.25
     scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * room, 0.0) or 1.0], nice=False)
-    place = names_at_left(names, 220)
+    place = names_at_left(names, 330)
     along = alt.X("value:Q", title=axis, scale=scale, axis=alt.Axis(tickCount=5))
     bar = alt.Chart(data_of(marks)).mark_bar(height=16, opacity=0.9, color=COLOURS[0])
     layers = [
