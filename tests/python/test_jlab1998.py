@@ -30,18 +30,20 @@ def _measures(ids: list[str], array: str) -> list[dict[str, object]]:
     quantities = load_mapping(load_study("jlab1998").file).quantities
     names = {name for one in ids for name in read(quantities.claim[one].holds or "").names}
     found = [dict(quantities.measure[name]) for name in sorted(names)]
-    return [{**one, "array": ""} for one in found if one["array"] == array]
+    return [{**one, "array": "", "as": ""} for one in found if one["array"] == array]
 
 
 def test_what_the_sheet_requires_is_what_the_claims_require() -> None:
     """A headline of claims that hold cannot stand above a sheet that disqualifies."""
     plan = load_plan(load_study("jlab1998").file)
-    required = [{**test.measure, "array": ""} for test in plan.test if test.kind == "qualifying"]
+    required = [{**test.measure, "array": "", "as": ""} for test in plan.test if test.kind == "qualifying"]
     claimed = _measures(["j98-staging-rate", "j98-qualifying-rate"], WINNER)
     assert sorted(map(str, map(_sorted, required))) == sorted(map(str, map(_sorted, claimed)))
     assert {test.at_least for test in plan.test if test.kind == "qualifying"} == {10}
     # The baseline has no file server, so the tests over a network are not asked of it.
-    shared = [{**one.measure, "array": ""} for one in plan.test if one.kind != "beside" and one.network is None]
+    shared = [
+        {**one.measure, "array": "", "as": ""} for one in plan.test if one.kind != "beside" and one.network is None
+    ]
     for array in (WINNER, BASELINE):
         claimed = _measures(["j98-baseline-software-raid"], array)
         assert sorted(map(str, map(_sorted, shared))) == sorted(map(str, map(_sorted, claimed)))
