@@ -68,9 +68,10 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
     free = [row for row in figures if row.kind != FITTED]
     fitted = [row for row in figures if row.kind == FITTED]
     said = []
-    if claims:
-        held = sum(row.verdict == "holds" for row in claims)
-        said.append(f"{held} of {len(claims)} published conclusions hold here")
+    asked = [*claims, *(row for row in published.conclusions if row.figure == published.target and row.is_judged)]
+    if asked:
+        held = sum(row.verdict == "holds" for row in asked)
+        said.append(f"{held} of {len(asked)} published conclusions hold here")
     if free:
         word = "measured" if free[0].kind == "measured" else "predicted"
         said.append(
