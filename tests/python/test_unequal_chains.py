@@ -57,6 +57,15 @@ def test_one_volume_reads_ahead_and_the_rate_is_of_mean_times(tmp_path: Path) ->
         read_measure(measure | {"station": "bus"}, source)
 
 
+def test_on_real_members_it_is_the_throughput(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(STUDY + "[live]\nmeasure = { requests = 50 }\nwarmup = {}\nrepeats = 1\n", encoding="utf-8")
+    analysis = analyse(run_study(file, on=["memory"], out=tmp_path / "runs"))
+    measure = {"kind": "equal_amounts", "array": "two", "workload": "reads", "station": "controller"}
+    rate = read_measure(measure, Source(analysis, "live", tmp_path))
+    assert rate is not None and rate.value == pytest.approx(analysis.points[0].per_s("all_bytes") / 1e6)
+
+
 def test_a_place_on_the_sweep_is_found_by_accesses(tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     text = """

@@ -2,7 +2,7 @@
 
 How a script reports that starts one ``dd`` a device, each with the same count, and turns their times into one rate.
 Where all volumes are alike it is the throughput; a slow one among fast ones weighs more in it than in bytes a second,
-and less than in the time until the last has ended.
+and less than in the time until the last has ended. Where no station was modelled it is the throughput.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ def _rate_mb_s(keys: Keys, point: Point) -> float:
     own = re.compile(rf"{re.escape(keys.station)} \d+")
     stations = point.run.stations.filter(pl.col("cell").is_in(point.cells))
     visits = [int(count) for name, count in stations.select("station", "visits").iter_rows() if own.fullmatch(name)]
+    if stations.is_empty():
+        # On members of the user's nothing tells the volumes' requests apart.
+        return point.per_s("all_bytes") / 1e6
     if not visits or 0 in visits:
         raise NotThereError(f"no station '{keys.station}' of each volume was visited")
     # Each volume's time for its share goes with 1 / its visits.

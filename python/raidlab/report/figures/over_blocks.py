@@ -84,14 +84,14 @@ def swept_point(analysis: Analysis, target: str, array: str, workload: str) -> P
 
 
 def _reading(point: Point, metric: Metric, spec: StudyFigure, source: Source) -> Reading | None:
-    """What is drawn of a point: the figure's own measure, or the metric where the target knows no such thing."""
+    """What is drawn of a point: the figure's own measure, or the metric."""
+    if spec.measure is None:
+        return reading_of(point, lambda one: metric.compute(one, None))
     try:
-        if spec.measure is not None:
-            found = read_measure({**spec.measure, "array": point.array, "workload": point.workload}, source)
-            return None if found is None else found.times(spec.times)
+        found = read_measure({**spec.measure, "array": point.array, "workload": point.workload}, source)
     except NotThereError:
-        pass
-    return reading_of(point, lambda one: metric.compute(one, None))
+        return None
+    return None if found is None else found.times(spec.times)
 
 
 def _mark(one: LinePoint, metric: Metric, x_title: str, reading: Reading) -> Mark:
