@@ -39,7 +39,7 @@ def print_comparison(comparison: PublishedComparison, *, all_rows: bool, details
         headings = ("", "published", "here", "error", "kind")
         cells = (
             (
-                *(row.id, f"{row.published.text} {row.published.unit}", f"{row.value:.4g}"),
+                *(row.title, f"{row.published.text} {row.published.unit}", f"{row.value:.4g}"),
                 *(f"{row.error:+.3g} {row.error_unit}", row.kind),
             )
             for row in sorted(misses, key=lambda row: -abs(row.error or 0.0))
@@ -68,15 +68,17 @@ def _lines(row: PublishedRow, *, details: bool) -> Iterator[Text]:
     """A row in lines of at most 80 columns; its expression and what stands behind its names with ``details``."""
     printed = f"{row.published.text} {row.published.unit}".strip()
     if row.is_judged:
-        yield from _wrapped(f"{row.verdict}: ", row.says or printed or row.id, style=_STYLES[row.verdict])
+        yield from _wrapped(f"{row.verdict}: ", row.says or printed or row.title, style=_STYLES[row.verdict])
         said = [row.sentence, row.note, *([f"{row.id}: {row.details}"] if details else [])]
     elif row.value is not None:
         error = "" if row.error is None else f"  {row.error:+.3g} {row.error_unit}"
         said = [f"{row.value:.4g}{f', printed {printed}' if printed else f' {row.published.unit}'}{error}  {row.kind}"]
-        yield Text(f"  {row.id}", style="yellow" if row.is_miss else "")
+        yield from _wrapped(row.title, "", style="yellow" if row.is_miss else "")
     else:
         said = [row.note]
-        yield from _wrapped(f"{row.verdict}: ", row.id, style=_STYLES.get(row.verdict, "dim"))
+        yield from _wrapped(f"{row.verdict}: ", row.title, style=_STYLES.get(row.verdict, "dim"))
+    if details and not row.is_judged:
+        said.append(row.id)
     for text in filter(None, said):
         for line in textwrap.wrap(text, _WIDTH - 6, break_on_hyphens=False):
             yield Text(f"      {line}", style="dim")

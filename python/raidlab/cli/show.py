@@ -75,7 +75,7 @@ def _print_published(out: Console, standing: Standing) -> None:
     out.print(Text("\nBeside what the study published", style="bold"))
     out.print(_wrapped(f"{standing.headline} {standing.details}"))
     for row in standing.named:
-        out.print(Text(f"  x {_cut(row.id, 34):<34} {_cut(both(row), 41)}"))
+        out.print(Text(f"  x {_cut(row.title, 34):<34} {_cut(both(row), 41)}"))
     if standing.named and len(standing.misses) > len(standing.named):
         out.print(Text(f"  and {len(standing.misses) - len(standing.named)} more: raidlab study compare", style="dim"))
 

@@ -70,7 +70,9 @@ class Evaluation:
         def ended(verdict: Verdict, why: str) -> PublishedRow:
             unit = mapped.unit if mapped and mapped.unit else claim.unit
             published = Published(claim.value, claim.low, claim.high, unit)
-            return PublishedRow(claim.where, claim.id, "", published, verdict, table=CLAIMS, note=why)
+            return PublishedRow(
+                claim.where, claim.id, "", published, verdict, table=CLAIMS, note=why, of=claim.conditions
+            )
 
         if mapped is None:
             if claim.checkable_by == _NOT_CHECKABLE:
@@ -80,7 +82,9 @@ class Evaluation:
             return ended("not evaluated", mapped.not_evaluated)
         published = _published(claim, mapped)
         text = mapped.value or mapped.holds or ""
-        row = PublishedRow(claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note)
+        row = PublishedRow(
+            claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note, of=claim.conditions
+        )
         if mapped.holds is not None:
             # An order is printed in few words: what it is of stands in its conditions.
             says = f"{published.text} {published.unit}".strip()
@@ -110,7 +114,10 @@ class Evaluation:
                 printed = replace(printed, unit=column.unit)
                 label = row_id(table.name, keys, name)
                 row = PublishedRow(
-                    table.name, label, column.value, printed, "compared", table=table.name, note=column.note
+                    *(table.name, label, column.value, printed, "compared"),
+                    table=table.name,
+                    note=column.note,
+                    of=_cell_in_words(table.name, keys, name, column.unit),
                 )
                 expression = read(column.value)
                 if why is not None:
@@ -210,6 +217,13 @@ def ids_of(mapping: StudyMapping) -> list[str]:
 def row_id(table: str, keys: Mapping[str, str], column: str) -> str:
     """What a figure of a table is called: table, keys and column."""
     return f"{table}:{','.join(text for text in keys.values() if text)}:{column}"
+
+
+def _cell_in_words(table: str, keys: Mapping[str, str], column: str, unit: str) -> str:
+    """A cell of a table: keys that are numbers with their names, the column without its unit."""
+    found = [f"{name.replace('_', ' ')} {text}" if number(text) is not None else text for name, text in keys.items()]
+    told = column.removesuffix("_" + unit.lower().replace("/", "_")).replace("_", " ")
+    return f"{', '.join([table, *(text.replace('_', ' ') for text in found if text)])}: {told}"
 
 
 class NoReadingError(Exception):

@@ -97,6 +97,8 @@ class PublishedRow:
     table: str = ""
     """The group that it is summed up with."""
     note: str = ""
+    of: str = ""
+    """What was printed a figure of, in words."""
     says: str = ""
     """A conclusion in the words of the study."""
     clauses: tuple[WordedClause, ...] = ()
@@ -105,6 +107,11 @@ class PublishedRow:
     """What stands behind the names of a claim's or a conclusion's expression."""
     measures: tuple[Mapping[str, object], ...] = ()
     """What its value was taken from: the measures that were read, or those named where none had to be."""
+
+    @property
+    def title(self) -> str:
+        """What it is called where people read."""
+        return self.of or self.id
 
     @property
     def is_judged(self) -> bool:

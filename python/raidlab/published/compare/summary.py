@@ -48,7 +48,7 @@ class Errors:
     median: float
     largest: float
     worst: str
-    """The id of the largest."""
+    """Of what the largest is."""
     left_out: tuple[float, float] | None = None
     """Median and largest of what figures would have been predicted as without their group; None where none was."""
 
@@ -67,7 +67,7 @@ def _errors(key: tuple[str, str, str], rows: list[PublishedRow]) -> Errors:
     largest = max(sizes)
     left = [abs(error) for row in rows if (error := row.left_out_error) is not None]
     without = (median(left), max(left)) if left else None
-    return Errors(*key, len(rows), median(sizes), largest, rows[sizes.index(largest)].id, without)
+    return Errors(*key, len(rows), median(sizes), largest, rows[sizes.index(largest)].title, without)
 
 
 def write_csv(rows: Iterable[PublishedRow], folder: Directory) -> Path:

@@ -89,7 +89,7 @@ def _share(row: PublishedRow) -> float | None:
 
 
 def _both(row: PublishedRow) -> str:
-    return f"{row.id} {number(row.value)} against {row.published.text} {row.published.unit}".strip()
+    return f"{row.title}: {number(row.value)} against {row.published.text} {row.published.unit}".strip()
 
 
 def _tip(row: PublishedRow) -> str:
