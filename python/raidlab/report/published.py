@@ -37,7 +37,7 @@ class Standing:
     details: str
     """How large the errors are, and what parameters were fitted to."""
     misses: list[PublishedRow]
-    """Claims that fail, then figures beyond `NEAR`, the largest error first."""
+    """Conclusions and claims that fail, then figures beyond `NEAR`, the largest error first."""
     errors: list[Errors]
     """Of each table and kind."""
 
@@ -63,12 +63,13 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
     figures = [row for row in compared if not row.published.is_bound]
     if not claims and not compared:
         return None
-    failed = [row for row in claims if row.verdict == "fails"]
     missed = sorted((row for row in compared if row.is_miss), key=lambda row: -abs(row.error or 0.0))
     free = [row for row in figures if row.kind != FITTED]
     fitted = [row for row in figures if row.kind == FITTED]
     said = []
-    asked = [*claims, *(row for row in published.conclusions if row.figure == published.target and row.is_judged)]
+    concluded_here = [row for row in published.conclusions if row.figure == published.target and row.is_judged]
+    asked = [*concluded_here, *claims]
+    failed = [row for row in asked if row.verdict == "fails"]
     if asked:
         held = sum(row.verdict == "holds" for row in asked)
         said.append(f"{held} of {len(asked)} published conclusions hold here")

@@ -111,7 +111,7 @@ class PublishedRow:
     @property
     def title(self) -> str:
         """What it is called where people read."""
-        return self.of or self.id
+        return self.of or self.says or self.id
 
     @property
     def is_judged(self) -> bool:

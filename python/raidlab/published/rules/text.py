@@ -6,42 +6,53 @@ Invariant: a figure that is not there is shown as not there, never as a zero.
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import Any
 
 from raidlab.published.rules.make import CandidateFigures, Choice
 
 NOTHING = "-"
 _WIDTH = 9
+_COLUMNS = 79
 
 
 def choice_text(choice: Choice) -> str:
     """The table of candidates, what prices it rests on, and every rule with its answer."""
     lines = [choice.plan.title, ""]
     if choice.plan.note:
-        lines += [choice.plan.note.strip(), ""]
+        lines += [*textwrap.wrap(choice.plan.note.strip(), _COLUMNS), ""]
     lines += _table(choice)
-    lines += ["", prices_line(choice), *turn_lines(choice)]
+    for text in ("", prices_line(choice), *turn_lines(choice)):
+        lines += textwrap.wrap(text, _COLUMNS, subsequent_indent="  ") or [""]
     lines += _totals(choice)
     for answer in choice.answers:
         rule = answer.rule
-        lines += ["", f"{rule.when}: {rule.says}.", f"  {answer.verdict.upper()}. {answer.sentence}"]
-        if rule.note:
-            lines.append(f"  {rule.note.strip()}")
+        lines += ["", *textwrap.wrap(f"{rule.when}: {rule.says}.", _COLUMNS)]
+        for text in (f"{answer.verdict.upper()}. {answer.sentence}", rule.note.strip()):
+            lines += textwrap.wrap(text, _COLUMNS, initial_indent="  ", subsequent_indent="  ")
     if choice.missing:
-        lines += ["", f"Not run, and so not judged: {', '.join(choice.missing)}."]
+        lines += ["", *textwrap.wrap(f"Not run, and so not judged: {', '.join(choice.missing)}.", _COLUMNS)]
     return "\n".join(lines) + "\n"
 
 
 def _table(choice: Choice) -> list[str]:
+    """The candidates' figures, in tables of as many columns as a terminal is wide."""
+    if not choice.rows:
+        return ["No candidate was run."]
     shown = [(name, figure) for name, figure in choice.plan.figure.items() if figure.shown]
-    first = max([len(row.array) for row in choice.rows], default=4) + 2
-    heads = [figure.title.partition(",")[0][:_WIDTH] for _, figure in shown]
-    units = [figure.unit[:_WIDTH] for _, figure in shown]
-    lines = [f"{'':<{first}}" + "".join(f" {text:>{_WIDTH}}" for text in line) for line in (heads, units)]
-    for row in choice.rows:
-        cells = [mark(choice, row, name) for name, _ in shown]
-        lines.append(f"{row.array:<{first}}" + "".join(f" {cell:>{_WIDTH}}" for cell in cells))
-    return [*lines, "'*' is the best of a column."] if choice.rows else ["No candidate was run."]
+    first = max(len(row.array) for row in choice.rows) + 2
+    fit = max(1, (_COLUMNS - first) // (_WIDTH + 1))
+    lines: list[str] = []
+    for start in range(0, len(shown), fit):
+        columns = shown[start : start + fit]
+        heads = [figure.title.partition(",")[0][:_WIDTH] for _, figure in columns]
+        units = [figure.unit[:_WIDTH] for _, figure in columns]
+        lines += [f"{'':<{first}}" + "".join(f" {text:>{_WIDTH}}" for text in line) for line in (heads, units)]
+        for row in choice.rows:
+            cells = [mark(choice, row, name) for name, _ in columns]
+            lines.append(f"{row.array:<{first}}" + "".join(f" {cell:>{_WIDTH}}" for cell in cells))
+        lines.append("")
+    return [*lines[:-1], "'*' is the best of a column."]
 
 
 def mark(choice: Choice, row: CandidateFigures, figure: str) -> str:
