@@ -461,7 +461,7 @@ def _not_printed(loaded: LoadedStudy) -> list[Problem]:
     ids = ids_of(load_mapping(loaded.file)) if has_mapping(loaded.file) else []
     tables = ", ".join(dict.fromkeys(f"{one.partition(':')[0]}:*" for one in ids if ":" in one))
     return [
-        loaded.problem(place, "is nothing that was printed", f"ids of claims; {tables}")
+        loaded.problem(place, "is nothing that was printed", "; ".join(filter(None, ("ids of claims", tables))))
         for place, pattern in named
         if not any(fnmatchcase(one, pattern) for one in ids)
     ]

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,43 @@ def test_a_study_without_targets_would_load_something_else() -> None:
 
 
 def test_a_load_that_cannot_be_is_told_before_anything_is_measured() -> None:
-    told = r"--loaded-by: 'no\.fio': failed: .*no\.fio"
+    told = r"--loaded-by: .*no\.fio: cannot be read"
     with pytest.raises(InputError, match=told), under_load("no.fio", [], StopFlag(), Progress()):
         pytest.fail("not loaded")
+
+
+def test_a_model_is_no_target_of_a_load() -> None:
+    told = "cannot load 'sim', which is a model"
+    with pytest.raises(InputError, match=told), under_load("quickstart", ["sim"], StopFlag(), Progress()):
+        pytest.fail("not loaded")
+
+
+def test_a_load_goes_when_its_run_is_killed(tmp_path: Path) -> None:
+    job = tmp_path / "job.fio"
+    job.write_text(JOB.replace("FILE", str(tmp_path / "file")).replace("runtime=1s", "runtime=1000s"), encoding="utf-8")
+    code = (
+        "import sys, time; from raidlab.run.loaded import under_load; from raidlab.run.interrupt import StopFlag;"
+        "from raidlab.run.progress import Progress\n"
+        "with under_load(sys.argv[1], [], StopFlag(), Progress()):\n    print('loaded', flush=True); time.sleep(1000)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(job)], stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout is not None and killed.stdout.readline() == "loaded\n"
+        assert _processes_of(job) > 1
+        killed.kill()
+    for _ in range(600):
+        if _processes_of(job) == 0:
+            return
+        time.sleep(0.1)
+    pytest.fail("the load goes on")
+
+
+def _processes_of(job: Path) -> int:
+    """How many processes name a job file in their arguments."""
+    found = 0
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found += str(job).encode() in process.read_bytes().split(b"\0")
+    return found
 
 
 def test_a_load_that_fails_later_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

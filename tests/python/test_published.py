@@ -281,6 +281,13 @@ def test_a_terminal_of_80_columns_reads_verdicts_in_words(
     assert "s-skipped" in printed(all_rows=True, details=False)
 
 
+def test_a_conclusion_that_no_run_could_make_fail_is_refused(small_folder: Path) -> None:
+    own = '[conclusion.order]\nsays = "Mirrors write faster"\nholds = "1 < 2"\n[fit]'
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]", own), encoding="utf-8")
+    with pytest.raises(InputError, match=r"conclusion\.order\.holds.*speaks of no measure"):
+        load_mapping(small_folder / "study.toml")
+
+
 def test_a_run_that_has_nothing_to_compare_says_what_would(small_run: Run, small_folder: Path) -> None:
     file = small_folder / "quantities.toml"
     file.write_text(QUANTITIES.replace('target = "sim"', 'target = "original"'), encoding="utf-8")

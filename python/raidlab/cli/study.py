@@ -40,7 +40,8 @@ def show(study: Study) -> None:
     check_study(loaded)
     check_figures(loaded)
     print_study(loaded)
-    for hardware in loaded.hardware.values():
+    # Today's disks may stand behind the study's own hardware.
+    for hardware in {one.name: one for one in loaded.hardware.values()}.values():
         if hardware.parameters:
             print_parameters(f"\nparameters of {hardware.name}", hardware.parameters)
 

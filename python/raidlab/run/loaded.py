@@ -4,7 +4,8 @@ Invariants:
 
 - Nothing is measured before the load is under way. Where it fails the run is stopped: none is called loaded that was
   not.
-- The load's processes are gone when the context is left, and what they measured is kept nowhere.
+- The load's processes are gone when the context is left, and what they measured is kept nowhere. They are asked to stop
+  when this process is killed, too.
 """
 
 from __future__ import annotations
@@ -30,6 +31,15 @@ _BEGINS = " to run"
 _OWN_COST = "bounding "
 # The checks of a load may say what they like of it.
 _ENDED = (0, 3)
+# Starts raidlab as `python -m` does, to be asked to stop (SIGTERM) when what started it is gone: PR_SET_PDEATHSIG of
+# prctl(2).
+_START = """
+import ctypes, runpy
+ctypes.CDLL(None).prctl(1, 15)
+runpy.run_module("raidlab", run_name="__main__", alter_sys=True)
+"""
+# What is no place that another process could load.
+_MODELLED = {"sim", "original", "emulated"}
 # For a round to take its files away once it is asked to stop.
 _LEAVE_S = 60.0
 
@@ -50,7 +60,11 @@ class _Rounds(threading.Thread):
             said, began_s = "", None
             # In a session of its own: what interrupts the run is for the run to pass on.
             with subprocess.Popen(
-                self._command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+                self._command,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
             ) as self._process:
                 assert self._process.stderr is not None, "asked for"
                 for line in self._process.stderr:
@@ -97,6 +111,10 @@ def under_load(job: str | None, on: Sequence[str], stop: StopFlag, progress: Pro
         yield
         return
     is_study = Path(job).suffix != JOB_FILE
+    if modelled := sorted(_MODELLED & set(on)):
+        raise InputError.one(
+            "--loaded-by", f"cannot load '{modelled[0]}', which is a model", accepted="--on with directories or devices"
+        )
     if is_study and not on:
         raise InputError.one(
             "--loaded-by", "a study needs targets to load", value=f"'{job}'", accepted="--on beside it"
@@ -104,12 +122,12 @@ def under_load(job: str | None, on: Sequence[str], stop: StopFlag, progress: Pro
     targets = [word for place in on for word in ("--on", place)]
     with TemporaryDirectory(prefix="raidlab-load-") as out:
         words = ["run", job, "--quick", "--out", out, *targets] if is_study else ["fio", "import", job, "--run"]
-        rounds = _Rounds([sys.executable, "-m", "raidlab", *words], stop)
+        rounds = _Rounds([sys.executable, "-c", _START, *words], stop)
         rounds.start()
         try:
             rounds.under_way.wait()
             if rounds.failure:
-                raise InputError.one("--loaded-by", f"failed: {rounds.failure}", value=f"'{job}'")
+                raise InputError.one("--loaded-by", rounds.failure)
             progress.note(f"'{job}' loads the targets from now on")
             began_s = time.monotonic()
             yield

@@ -267,7 +267,9 @@ def load_mapping(study_file: Path) -> Mapping:
             reporter.add(("derived", name), "needs an expression", accepted="either value or holds")
         _check_expressions(("derived", name), derived, quantities.measure, reporter)
     for name, conclusion in quantities.conclusion.items():
-        _check_expression(("conclusion", name, "holds"), conclusion.holds, quantities.measure, reporter)
+        place = ("conclusion", name, "holds")
+        _check_expression(place, conclusion.holds, quantities.measure, reporter)
+        _check_depends(place, conclusion.holds, reporter)
     reporter.complain()
     if not (folder / COLUMNS).is_file():
         return Mapping(quantities, Columns(), folder)
@@ -282,6 +284,16 @@ def _check_expressions(place: Place, of: ClaimQuantity | Derived, measures: Meas
     for key in ("value", "holds"):
         if (text := getattr(of, key)) is not None:
             _check_expression((*place, key), text, measures, reporter)
+
+
+def _check_depends(place: Place, text: str, reporter: Reporter) -> None:
+    """Refuse a conclusion that no run could make fail."""
+    try:
+        names = read(text).names
+    except ValueError:
+        return
+    if not names:
+        reporter.add(place, "speaks of no measure", text, "a comparison of measures")
 
 
 def _check_table(index: int, table: TableColumns, measures: Measures, reporter: Reporter) -> None:
