@@ -76,7 +76,9 @@ def _lines(row: PublishedRow, *, details: bool) -> Iterator[Text]:
         yield from _wrapped(row.title, "", style="yellow" if row.is_miss else "")
     else:
         said = [row.note]
-        yield from _wrapped(f"{row.verdict}: ", row.title, style=_STYLES.get(row.verdict, "dim"))
+        # A mistake is for whoever writes the study, and by its id.
+        name = row.id if row.verdict == "error" else row.title
+        yield from _wrapped(f"{row.verdict}: ", name, style=_STYLES.get(row.verdict, "dim"))
     if details and not row.is_judged:
         said.append(row.id)
     for text in filter(None, said):

@@ -39,6 +39,11 @@ class Claim:
     checkable_by: str
     note: str
 
+    @property
+    def title(self) -> str:
+        """What it is of, in words."""
+        return ": ".join(text for text in (self.topic.replace("-", " "), self.conditions) if text)
+
 
 COLUMNS = tuple(field.name for field in fields(Claim))
 

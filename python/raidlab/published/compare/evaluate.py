@@ -70,9 +70,7 @@ class Evaluation:
         def ended(verdict: Verdict, why: str) -> PublishedRow:
             unit = mapped.unit if mapped and mapped.unit else claim.unit
             published = Published(claim.value, claim.low, claim.high, unit)
-            return PublishedRow(
-                claim.where, claim.id, "", published, verdict, table=CLAIMS, note=why, of=claim.conditions
-            )
+            return PublishedRow(claim.where, claim.id, "", published, verdict, table=CLAIMS, note=why, of=claim.title)
 
         if mapped is None:
             if claim.checkable_by == _NOT_CHECKABLE:
@@ -82,9 +80,7 @@ class Evaluation:
             return ended("not evaluated", mapped.not_evaluated)
         published = _published(claim, mapped)
         text = mapped.value or mapped.holds or ""
-        row = PublishedRow(
-            claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note, of=claim.conditions
-        )
+        row = PublishedRow(claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note, of=claim.title)
         if mapped.holds is not None:
             # An order is printed in few words: what it is of stands in its conditions.
             says = f"{published.text} {published.unit}".strip()
