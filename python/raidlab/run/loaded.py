@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from raidlab.errors import CellFailedError, InputError
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress
+from raidlab.study.grouped import OFF_LIVE
 
 # How a job file of fio's ends; all else is a study.
 JOB_FILE = ".fio"
@@ -38,8 +39,6 @@ import ctypes, runpy
 ctypes.CDLL(None).prctl(1, 15)
 runpy.run_module("raidlab", run_name="__main__", alter_sys=True)
 """
-# What is no place that another process could load.
-_MODELLED = {"sim", "original", "emulated"}
 # For a round to take its files away once it is asked to stop.
 _LEAVE_S = 60.0
 
@@ -111,7 +110,7 @@ def under_load(job: str | None, on: Sequence[str], stop: StopFlag, progress: Pro
         yield
         return
     is_study = Path(job).suffix != JOB_FILE
-    if modelled := sorted(_MODELLED & set(on)):
+    if modelled := [word for word in on if word in OFF_LIVE]:
         raise InputError.one(
             "--loaded-by", f"cannot load '{modelled[0]}', which is a model", accepted="--on with directories or devices"
         )
