@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from raidlab.analysis.checks import PASS, Finding
 from raidlab.analysis.metrics import Analysis, Point
-from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Clause, TableAnswer, answers, listed
+from raidlab.report.answer import Clause, TableAnswer, answers, listed
 from raidlab.report.measured import measured
 from raidlab.report.sections import target_title
+from raidlab.stats import NOTHING_SHOWN_PERCENT
 
 
 @dataclass(frozen=True)
