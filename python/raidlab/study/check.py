@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from raidlab.reading import Plain
 from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
 from raidlab.study.figure import StudyFigure
-from raidlab.study.find import device_names, did_you_mean, looks_like_path
+from raidlab.study.find import device_names, did_you_mean, looks_like_path, nearest
 from raidlab.study.places import Place
 from raidlab.study.schema import Array, Compare
 from raidlab.study.target import Emulated, Live, Modelled
@@ -441,7 +441,7 @@ def _check_compare(compare: Compare, place: Place, parts: ValidParts, report: Re
     groups = sorted({array.group for array in parts.arrays.values()})
     if compare.group not in groups:
         message = f"no array is in this group{did_you_mean(compare.group, groups)}"
-        report((*place, "group"), message, compare.group, ", ".join(groups))
+        report((*place, "group"), message, compare.group, nearest(compare.group, groups))
         return
     members = [array.name for array in parts.arrays.values() if array.group == compare.group]
     if compare.reference in parts.array_names and compare.reference not in members:
@@ -517,7 +517,7 @@ def _check_figure(figure: StudyFigure, place: Place, parts: ValidParts, report: 
     for where, name in named:
         if name not in known:
             message = f"is not the name of a workload{did_you_mean(name, known)}"
-            report((*place, *where), message, name, ", ".join(known))
+            report((*place, *where), message, name, nearest(name, known))
     if figure.draw != "bars" and len(figure.metrics) > 1:
         report((*place, "metrics"), "only bars show several metrics", None, "one, or draw = 'bars'")
     _check_kind_of_figure(figure, place, parts, report)
@@ -575,4 +575,4 @@ def _check_lines(figure: StudyFigure, place: Place, parts: ValidParts, report: R
 def _check_array_name(name: str, place: Place, parts: ValidParts, report: Report) -> None:
     if name not in parts.array_names:
         known = sorted(parts.array_names)
-        report(place, f"is not the name of an array{did_you_mean(name, known)}", name, ", ".join(known))
+        report(place, f"is not the name of an array{did_you_mean(name, known)}", name, nearest(name, known))
