@@ -116,7 +116,7 @@ def test_rules_are_answered_with_what_was_run(run: Run) -> None:
     assert [answer.verdict for answer in found.answers] == [
         "borne out",
         "not borne out",
-        "no difference shown",
+        "not told apart",
         "not answered",
         "borne out",
     ]

@@ -187,7 +187,9 @@ def test_figures_of_other_hardware_are_no_errors(small_run: Run, small_folder: P
     own = standing_of(comparison)
     assert own is not None and "figures lie within" in own.headline and own.errors
     elsewhere = standing_of(replace(comparison, target="live"))
-    assert elsewhere is not None and elsewhere.headline == "1 of 2 published conclusions hold here."
+    assert elsewhere is not None and elsewhere.headline == (
+        "1 of 2 published conclusions hold here (all on partly fitted figures); 1 fails."
+    )
     assert "of its own hardware" in elsewhere.details and elsewhere.errors == []
     assert [row.id for row in elsewhere.misses] == ["s-wrong"]
 
@@ -275,7 +277,7 @@ def test_a_terminal_of_80_columns_reads_verdicts_in_words(
         return text
 
     short = printed(all_rows=False, details=False)
-    assert "holds: Mirrors write faster" in short and "raid10 gives" in short
+    assert "holds (partly fitted): Mirrors write faster" in short and "raid10 gives" in short
     assert "raid10 = " not in short and "relative:raid0,8" not in short.split("where")[0]
     assert "raid10 = " in printed(all_rows=False, details=True)
     assert "s-skipped" in printed(all_rows=True, details=True)
