@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from raidlab.errors import CellFailedError, InputError
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress
-from raidlab.study.grouped import OFF_LIVE
+from raidlab.study.words import OFF_LIVE
 
 # How a job file of fio's ends; all else is a study.
 JOB_FILE = ".fio"

@@ -25,7 +25,7 @@ from raidlab.study.schema import Array, Compare
 from raidlab.study.target import Emulated, Live, Modelled
 from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
-from raidlab.study.words import ENGINES, ON_THE_CLOCK
+from raidlab.study.words import ENGINES, OFF_LIVE, ON_THE_CLOCK, is_simulated
 from raidlab.study.workload import (
     ARRAY,
     MEMORY,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from raidlab._core import TreeFacts
 
 Report = Callable[..., None]
-TARGET_WORDS = ("sim", "original", "emulated", "memory")
+TARGET_WORDS = (*OFF_LIVE, "memory")
 KEEPING_WORDS = ("none", "memory")
 # Rounding to whole chunks and stripes loses a little; arrays that differ by more are not equal.
 EQUAL_TOLERANCE = 0.01
@@ -123,7 +123,7 @@ def check_parts(parts: ValidParts, file: Path, report: Report) -> Geometry:
 
 def engine_of(target: str) -> str:
     """The section of the study that a word of ``on`` runs under: ``sim``, ``original``, ``emulated`` or ``live``."""
-    return target if target in ("sim", "original", "emulated") else "live"
+    return target if target in OFF_LIVE else "live"
 
 
 def _check_targets(parts: ValidParts, report: Report) -> None:
@@ -418,7 +418,7 @@ def _check_machine(stream: CopyStream, workload: Workload, place: Place, parts: 
 
 
 def _speaks_of(target: str, parts: ValidParts) -> bool:
-    return target in ("sim", "original") or (target == "live" and parts.live is not None and bool(parts.live.end))
+    return is_simulated(target) or (target == "live" and parts.live is not None and bool(parts.live.end))
 
 
 def _check_ends(parts: ValidParts, report: Report) -> None:

@@ -23,6 +23,7 @@ from raidlab.study.words import (
     Name,
     Prose,
     Table,
+    is_simulated,
     kind_from_text,
 )
 from raidlab.study.workload import Load, Workload
@@ -122,7 +123,7 @@ class Array(Table):
         """Whether it is run on a target; one with a device of its own only where devices are modelled one by one."""
         if self.is_mounted and engine != "live":
             return False
-        return (self.on is None or engine in self.on) and (self.device is None or engine in ("sim", "original"))
+        return (self.on is None or engine in self.on) and (self.device is None or is_simulated(engine))
 
 
 class Compare(Table):
@@ -204,7 +205,7 @@ class Study(Table):
 
     def file_system_on(self, target: str) -> FileSystem | None:
         """What whole files are read through on a target where they are extents of an array."""
-        if target in ("sim", "original"):
+        if is_simulated(target):
             section: Modelled | None = getattr(self, target)
             return section.file_system if section is not None else None
         modelled = self.original or self.sim

@@ -31,6 +31,7 @@ from raidlab.study.mapping import (
 )
 from raidlab.study.mapping import Mapping as StudyMapping
 from raidlab.study.published import Claim, PublishedTable, number, read_claims, read_tables
+from raidlab.study.words import is_simulated
 
 _NOT_CHECKABLE = "none"
 CLAIMS = "claims"
@@ -206,7 +207,7 @@ class Evaluation:
             return ARITHMETIC
         if (row.id in self.fitted_to or row.table in self.fitted_to) and not self.is_held_out(row):
             return FITTED
-        return "predicted" if self.source.target in ("original", "sim") else "measured"
+        return "predicted" if is_simulated(self.source.target) else "measured"
 
     def is_held_out(self, row: PublishedRow) -> bool:
         """Whether the study keeps a figure from its fit."""
