@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
+from stat import S_ISREG
 
 from pydantic import ValidationError
 
@@ -21,7 +22,9 @@ from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS
 from raidlab.analysis.metrics.run_comparison import RunComparison, Side, compare_runs
 from raidlab.errors import InputError, OutputError, Problem, RefusedError
+from raidlab.published.compare import FILE as COMPARISON
 from raidlab.published.compare import PublishedComparison, compare_run, ids_of, write_csv
+from raidlab.published.quantities import check_measures
 from raidlab.published.quantities.metric import place_of
 from raidlab.published.rules import (
     Choice,
@@ -33,7 +36,7 @@ from raidlab.published.rules import (
     load_prices,
     make_choice,
 )
-from raidlab.report import write_page
+from raidlab.report import PAGE, write_page
 from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinished
 from raidlab.results.facts import MoreFacts
 from raidlab.results.foreign import keep_foreign
@@ -396,8 +399,31 @@ def write_report(
         keep_foreign(opened.folder, [Path(file) for file in foreign])
         opened = load_run(opened.folder)
     if loaded is None:
-        return write_page(analyse(opened))
+        return write_page(analyse(opened), left_out=why_left_out(opened))
     return write_page(analyse(opened), published_beside(opened, loaded), choice_of(opened, loaded))
+
+
+def is_page_current(run: Run) -> bool:
+    """Whether the page of a run is no older than its ``comparison.csv``."""
+    try:
+        table, page = ((run.folder / name).lstat() for name in (COMPARISON, PAGE))
+    except OSError:
+        return False
+    return S_ISREG(page.st_mode) and page.st_mtime_ns >= table.st_mtime_ns
+
+
+def why_left_out(run: Run) -> str:
+    """Why what a study published does not stand beside a run of it; nothing where it can, or there is none."""
+    try:
+        loaded = load_study(run.study.name)
+    except InputError:
+        return ""
+    if loaded.sha256 == run.facts["study"]["sha256"] or not (has_mapping(loaded.file) or has_choice(loaded.file)):
+        return ""
+    return (
+        f"What the study published and concluded is left out: {loaded.file.name} of '{run.study.name}' is no longer as "
+        f"it was run. 'raidlab study compare {run.study.name} --run {run.folder}' compares the run with it as it is."
+    )
 
 
 def published_again(run: Run, *, keep: bool = True) -> PublishedComparison | None:
@@ -419,7 +445,7 @@ def study_of(run: Run) -> LoadedStudy | None:
 
 
 def check_figures(loaded: LoadedStudy) -> None:
-    """Refuse a study whose figures name metrics that there are not, or figures that were not printed."""
+    """Refuse a study whose figures name metrics that there are not, or what was not printed, or measures of no kind."""
     known = {metric.kind for metric in METRICS}
     named: list[tuple[tuple[str | int, ...], str | None]] = []
     for index, figure in enumerate(loaded.study.figure):
@@ -433,6 +459,8 @@ def check_figures(loaded: LoadedStudy) -> None:
     problems += [*_no_places(loaded), *_not_printed(loaded)]
     if problems:
         raise InputError(problems)
+    if has_mapping(loaded.file):
+        check_measures(loaded.file.parent)
 
 
 def _no_places(loaded: LoadedStudy) -> Iterator[Problem]:

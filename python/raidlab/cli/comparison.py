@@ -5,6 +5,7 @@ Invariant: nothing is worked out here but wording and rounding.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
@@ -137,13 +138,19 @@ def _counts(comparison: PublishedComparison) -> str:
     return "\n".join("\n".join(wrapped(line)) for line in lines)
 
 
-def print_parameters(title: str, parameters: Mapping[str, Parameter]) -> None:
-    """Print parameters with where each comes from."""
+def print_parameters(hardware: str, parameters: Mapping[str, Parameter], *, all_rows: bool) -> None:
+    """Print parameters with where each comes from; how many come from where unless ``all_rows``."""
+    if not all_rows:
+        known = Counter(parameter.status for parameter in parameters.values())
+        told = ", ".join(f"{count} {status}" for status, count in known.items())
+        for line in wrapped(f"parameters of {hardware}: {told} (--all lists them)", hanging=2):
+            console().print(Text(line))
+        return
     rows = (
         (name, f"{one.value:.5g}", one.unit, one.status, ", ".join(one.to), one.why) for name, one in parameters.items()
     )
     headings = ("parameter", "value", "unit", "status", "to", "why")
-    console().print(plain_table(title, headings, rows, right=("value",)))
+    console().print(plain_table(f"\nparameters of {hardware}", headings, rows, right=("value",)))
 
 
 def print_fit(found: FitResult) -> None:

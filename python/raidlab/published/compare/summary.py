@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -104,12 +105,16 @@ def _held(rows: Sequence[PublishedRow]) -> str:
 
 
 def write_csv(rows: Iterable[PublishedRow], folder: Directory) -> Path:
-    """Write ``comparison.csv``; an error in points says so in its note."""
+    """Write ``comparison.csv``, if it is another than there is; an error in points says so in its note."""
     lines = io.StringIO(newline="")
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(HEADER)
     writer.writerows([spreadsheet_text(text) for text in _fields(row)] for row in rows)
-    return folder.replace(FILE, lines.getvalue().encode())
+    content = lines.getvalue().encode()
+    with suppress(OSError):
+        if folder.has(FILE) and folder.read(FILE, len(content) + 1) == content:
+            return folder.path / FILE
+    return folder.replace(FILE, content)
 
 
 def _fields(row: PublishedRow) -> list[str]:
