@@ -404,12 +404,12 @@ def write_report(
 
 
 def is_page_current(run: Run) -> bool:
-    """Whether the page of a run is no older than its ``comparison.csv``."""
+    """Whether the page of a run has what its ``comparison.csv`` has: it is no older, and did not leave that out."""
     try:
         table, page = ((run.folder / name).lstat() for name in (COMPARISON, PAGE))
     except OSError:
         return False
-    return S_ISREG(page.st_mode) and page.st_mtime_ns >= table.st_mtime_ns
+    return not why_left_out(run) and S_ISREG(page.st_mode) and page.st_mtime_ns >= table.st_mtime_ns
 
 
 def why_left_out(run: Run) -> str:

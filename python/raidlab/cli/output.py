@@ -288,7 +288,7 @@ def _listed(value: object, *, all_rows: bool) -> str:
 
 
 def print_study(loaded: LoadedStudy, *, all_rows: bool) -> None:
-    """Print what a study asks: targets and cells, loads, arrays, workloads; of long tables one line if not ``all_rows``."""
+    """Print what a study asks: targets, cells, loads, arrays, workloads; long tables as a line unless ``all_rows``."""
     study, out = loaded.study, console()
     out.print(Text(f"{study.name}: {study.title}", style="bold"))
     if study.description:
