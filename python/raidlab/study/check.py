@@ -448,6 +448,10 @@ def _check_compare(compare: Compare, place: Place, parts: ValidParts, report: Re
         message = "is not in the group it is the reference of"
         report((*place, "reference"), message, compare.reference, ", ".join(members))
     _check_array_name(compare.reference, (*place, "reference"), parts, report)
+    for index, name in enumerate(compare.contenders):
+        if name not in members:
+            message = f"is not in the group{did_you_mean(name, members)}"
+            report((*place, "contenders", index), message, name, ", ".join(members))
 
 
 def _check_equal(compare: Compare, place: Place, parts: ValidParts, geometry: Geometry, report: Report) -> None:
