@@ -215,7 +215,7 @@ def _prepared(
     if not 0 <= seed <= _LARGEST_SEED:
         raise InputError.one("--seed", "is no root seed", value=str(seed), accepted=f"0 to {_LARGEST_SEED}")
     check_figures(loaded)
-    targets = resolve_targets(words, destroy)
+    targets = resolve_targets(words, destroy, loaded.study)
     _check_sections(loaded, targets)
     execution = Execution(loaded, targets, quick, seed=seed, progress=progress or Silent(), stop=stop or StopFlag())
     execution.prepare()

@@ -20,6 +20,7 @@ from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison, Point
 from raidlab.cli.terminal import console
 from raidlab.report.answer import PER_WORDS, answers
 from raidlab.report.sections import space_words, stream_rows, target_title
+from raidlab.results.volumes import volume_words
 from raidlab.study import LoadedStudy, expand, study_names
 from raidlab.study.check import engine_of
 from raidlab.study.units import format_time_ns
@@ -39,11 +40,19 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
     for target in dict.fromkeys(point.target for point in analysis.points):
         out.print(Text(f"\n{target_title(analysis, target)}", style="bold"))
         print_tables(out, analysis, target)
+        if target == "live":
+            _print_standing(out, analysis)
     print_findings(out, findings)
     if analysis.run.study.compare:
         for answer in answers(analysis, findings):
             said = f"{answer.caution} {answer.sentence}".strip()
             out.print(Text(f"\n{answer.title}: ", style="bold").append(Text(said, style="not bold")))
+
+
+def _print_standing(out: Console, analysis: Analysis) -> None:
+    """What the arrays are that stand already: not raidlab's."""
+    for name, array in analysis.run.standing.items():
+        out.print(Text(f"{name}: not raidlab's, {volume_words(array, analysis.run.live_members(name))}"))
 
 
 def print_tables(out: Console, analysis: Analysis, target: str) -> None:
@@ -280,7 +289,7 @@ def print_study(loaded: LoadedStudy) -> None:
     out.print(Text(f"{study.name}: {study.title}", style="bold"))
     if study.description:
         out.print(study.description.strip())
-    arrays = ((array.name, array.group, array.tree) for array in study.array)
+    arrays = ((array.name, array.group, array.volume or array.tree) for array in study.array)
     out.print(plain_table("arrays", ("name", "group", "tree"), arrays))
     out.print(plain_table("workloads", ("name", "reads", "size", "address"), map(_workload_row, study.workload)))
     _print_load(study.load, "")
