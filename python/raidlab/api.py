@@ -72,7 +72,8 @@ def run_study(
     study : str, pathlib.Path or LoadedStudy
         A study's name, its file, or one already loaded.
     on : sequence of str, optional
-        ``sim``, ``original``, ``emulated``, ``memory``, directories or block devices; by default what the study says.
+        ``sim``, ``original``, ``emulated``, ``memory``, directories or block devices, or ``ARRAY=PLACE`` for an array
+        that stands already; by default what the study says.
     out : str or pathlib.Path
         Where the run folder is made.
     seed : int, optional
