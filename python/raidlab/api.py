@@ -73,7 +73,8 @@ def run_study(
     study : str, pathlib.Path or LoadedStudy
         A study's name, its file, or one already loaded.
     on : sequence of str, optional
-        ``sim``, ``original``, ``emulated``, ``memory``, directories or block devices; by default what the study says.
+        ``sim``, ``original``, ``emulated``, ``memory``, directories or block devices, or ``ARRAY=PLACE`` for an array
+        that stands already; by default what the study says.
     out : str or pathlib.Path
         Where the run folder is made.
     seed : int, optional
@@ -216,7 +217,7 @@ def _prepared(
     if not 0 <= seed <= _LARGEST_SEED:
         raise InputError.one("--seed", "is no root seed", value=str(seed), accepted=f"0 to {_LARGEST_SEED}")
     check_figures(loaded)
-    targets = resolve_targets(words, destroy)
+    targets = resolve_targets(words, destroy, loaded.study)
     _check_sections(loaded, targets)
     execution = Execution(loaded, targets, quick, seed=seed, progress=progress or Silent(), stop=stop or StopFlag())
     execution.prepare()

@@ -86,7 +86,7 @@ def _without_redundancy(analysis: Analysis, target: str) -> list[str]:
 
 def _keeps_nothing_twice(point: Point) -> bool:
     # What is kept twice takes a member's space at least; chunks that do not divide a member leave far less over.
-    return float(point.rows[0]["storage_efficiency"]) > 1.0 - 0.5 / point.members
+    return point.storage_efficiency is not None and point.storage_efficiency > 1.0 - 0.5 / point.members
 
 
 def _unprotected(names: list[str]) -> str:
