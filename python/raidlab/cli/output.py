@@ -21,6 +21,7 @@ from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison, Point
 from raidlab.cli.terminal import console
 from raidlab.report.answer import PER_WORDS, answers
 from raidlab.report.sections import space_words, stream_rows, target_title
+from raidlab.results.volumes import volume_words
 from raidlab.study import LoadedStudy, expand, study_names
 from raidlab.study.check import engine_of
 from raidlab.study.units import format_time_ns
@@ -43,11 +44,19 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
     for target in dict.fromkeys(point.target for point in analysis.points):
         out.print(Text(f"\n{target_title(analysis, target)}", style="bold"))
         print_tables(out, analysis, target)
+        if target == "live":
+            _print_standing(out, analysis)
     print_findings(out, findings)
     if analysis.run.study.compare:
         for answer in answers(analysis, findings):
             said = f"{answer.caution} {answer.sentence}".strip()
             out.print(Text(f"\n{answer.title}: ", style="bold").append(Text(said, style="not bold")))
+
+
+def _print_standing(out: Console, analysis: Analysis) -> None:
+    """What the arrays are that stand already: not raidlab's."""
+    for name, array in analysis.run.standing.items():
+        out.print(Text(f"{name}: not raidlab's, {volume_words(array, analysis.run.live_members(name))}"))
 
 
 def print_tables(out: Console, analysis: Analysis, target: str) -> None:
@@ -302,7 +311,7 @@ def print_study(loaded: LoadedStudy, *, all_rows: bool) -> None:
     elif own:
         out.print(f"{len(own)} workloads have loads of their own")
     if all_rows or len(study.array) <= _FEW:
-        arrays = ((array.name, array.group, array.tree) for array in study.array)
+        arrays = ((array.name, array.group, array.volume or array.tree) for array in study.array)
         out.print(plain_table("arrays", ("name", "group", "tree"), arrays))
     else:
         groups = Counter(array.group for array in study.array)

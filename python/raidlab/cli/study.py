@@ -73,7 +73,7 @@ def compare(
     from pathlib import Path
 
     from raidlab.analysis.checks import run_checks
-    from raidlab.api import analyse, choice_of, is_page_current, published_beside, run_study
+    from raidlab.api import analyse, choice_of, is_page_current, published_beside, run_study, sheet_of
     from raidlab.cli.comparison import print_comparison
     from raidlab.published.compare import FILE
     from raidlab.published.quantities import check_measures
@@ -109,7 +109,8 @@ def compare(
     if is_page_current(result):
         say(f"report, with the same comparison: {result.folder / PAGE} (raidlab report writes it again)")
     else:
-        say(f"written: {result.folder / FILE}; report: {write_page(analysis, comparison, choice_of(result, loaded))}")
+        page = write_page(analysis, comparison, choice_of(result, loaded), sheet_of(result, loaded))
+        say(f"written: {result.folder / FILE}; report: {page}")
     if comparison.errors:
         raise typer.Exit(EXIT_BAD_INPUT)
     findings = run_checks(analysis)
@@ -207,7 +208,7 @@ def choice(
 
     Candidates, figures and rules are in the study's choice.toml.
     """
-    from raidlab.api import analyse, choice_of, others_of, published_beside, with_prices
+    from raidlab.api import analyse, choice_of, others_of, published_beside, sheet_of, with_prices
     from raidlab.published.rules import choice_json, choice_text, kept_prices, load_choice, make_choice
     from raidlab.report import write_page
     from raidlab.results import load_run
@@ -222,7 +223,7 @@ def choice(
     with printing():
         print(choice_json(made) if as_json else choice_text(made), end="\n" if as_json else "")
     if not of and choice_of(result, loaded) is not None:
-        say(f"report: {write_page(analyse(result), published_beside(result, loaded), made)}")
+        say(f"report: {write_page(analyse(result), published_beside(result, loaded), made, sheet_of(result, loaded))}")
 
 
 @app.command("sizes")

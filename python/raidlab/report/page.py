@@ -27,6 +27,7 @@ from raidlab.analysis.metrics.accesses import accesses_by_file
 from raidlab.errors import OutputError
 from raidlab.published.compare import PublishedComparison
 from raidlab.published.rules import Choice
+from raidlab.published.scorecard import Sheet
 from raidlab.report.cards import cards_of
 from raidlab.report.choice import shown_choice
 from raidlab.report.figures import Figure, make_figures
@@ -34,8 +35,9 @@ from raidlab.report.figures.published import figures_of
 from raidlab.report.figures.style import FONT, ON_DARK
 from raidlab.report.figures.words import number
 from raidlab.report.provenance import arrays_of, hardware_of, members_of, rerun_command
-from raidlab.report.published import NEAR, TargetConclusions, both, concluded, standing_in
+from raidlab.report.published import NEAR, TargetConclusions, both, concluded, standing_in, unasked
 from raidlab.report.sections import shown, target_title, targets_of
+from raidlab.report.sheet import shown_sheet
 from raidlab.stats import NOTHING_SHOWN_PERCENT
 
 PAGE = "report.html"
@@ -50,6 +52,7 @@ def write_page(
     analysis: Analysis,
     published: PublishedComparison | None = None,
     choice: Choice | None = None,
+    sheet: Sheet | None = None,
     *,
     left_out: str = "",
 ) -> Path:
@@ -63,7 +66,7 @@ def write_page(
             with folder.child(FIGURES_FOLDER, make=True) as place:
                 for figure in figures:
                     figure.save(place)
-            page = render(analysis, figures, run_checks(analysis), published, choice, left_out=left_out)
+            page = render(analysis, figures, run_checks(analysis), published, choice, sheet, left_out=left_out)
             return folder.replace(PAGE, page.encode())
     except OSError as error:
         raise OutputError(f"{error.filename or analysis.run.folder}: cannot be written: {error.strerror}") from None
@@ -75,6 +78,7 @@ def render(
     findings: list[Finding],
     published: PublishedComparison | None = None,
     choice: Choice | None = None,
+    sheet: Sheet | None = None,
     *,
     left_out: str = "",
 ) -> str:
@@ -93,6 +97,7 @@ def render(
         standing=standing,
         conclusions=conclusions,
         left_out=left_out,
+        unasked=unasked(analysis, conclusions),
         has_intervals=_has_intervals(conclusions),
         target_titles={
             target: target_title(analysis, target) for target in {point.target for point in analysis.points}
@@ -100,6 +105,8 @@ def render(
         published=published,
         published_figures=[shown(one) for one in published_figures],
         choice=shown_choice(choice) if choice is not None else None,
+        sheet=shown_sheet(sheet) if sheet is not None else None,
+        folder=analysis.run.folder.name,
         accesses=accesses_by_file(analysis),
         near=NEAR,
         nothing_shown=f"{NOTHING_SHOWN_PERCENT:g}",

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from raidlab.analysis.checks import Finding
+from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare import (
     MISS_PERCENT,
     MISS_POINTS,
@@ -24,8 +25,9 @@ from raidlab.published.compare import (
     held_words,
 )
 from raidlab.published.compare.row import ARITHMETIC, FITTED
-from raidlab.report.answer import no_answer
+from raidlab.report.answer import listed, no_answer
 
+NOT_EVALUATED = "not evaluated"
 # So many misses are named in the answer; the table below has all of them.
 NAMED = 5
 # Members of the user's: the study's hardware is another.
@@ -127,6 +129,35 @@ def concluded(published: PublishedComparison | None, findings: Sequence[Finding]
             continue
         said = held_words(rows, "conclusions that are tested on any hardware hold")
         found.append(TargetConclusions(target, said, rows))
+    return found
+
+
+@dataclass(frozen=True)
+class Unasked:
+    """Conclusions that could not be asked of a target, all for one reason."""
+
+    target: str
+    why: str
+    rows: list[PublishedRow]
+
+
+def unasked(analysis: Analysis, conclusions: Iterable[TargetConclusions]) -> list[Unasked]:
+    """What could not be asked, by why: most often for an array that the target does not have."""
+    found: list[Unasked] = []
+    for one in conclusions:
+        here = {point.array for point in analysis.points if point.target == one.target}
+        by_reason: dict[str, list[PublishedRow]] = {}
+        missing: dict[str, None] = {}
+        for row in one.rows:
+            if row.verdict == NOT_EVALUATED:
+                named = dict.fromkeys(str(measure["array"]) for measure in row.measures if "array" in measure)
+                absent = [name for name in named if name not in here]
+                by_reason.setdefault("" if absent else row.note, []).append(row)
+                missing.update(dict.fromkeys(absent))
+        if "" in by_reason:
+            names = listed([f"'{name}'" for name in missing], "or")
+            found.append(Unasked(one.target, f"it has no array {names}", by_reason.pop("")))
+        found += [Unasked(one.target, why, rows) for why, rows in by_reason.items()]
     return found
 
 

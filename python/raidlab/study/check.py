@@ -102,6 +102,7 @@ def check_parts(parts: ValidParts, file: Path, report: Report) -> Geometry:
     geometry = Geometry()
     _check_targets(parts, report)
     _check_names(parts, report)
+    _check_volumes(parts, report)
     _load_devices(parts, file, geometry, report)
     _parse_trees(parts, geometry, report)
     _check_shapes(parts, geometry, report)
@@ -145,6 +146,25 @@ def _check_names(parts: ValidParts, report: Report) -> None:
             if name in first:
                 report((key, index, "name"), f"is already the name of {key}[{first[name]}]", name, "a name used once")
             first.setdefault(name, index)
+
+
+def _check_volumes(parts: ValidParts, report: Report) -> None:
+    """An array is a tree or a volume; what is said of volumes is said of no tree."""
+    for index, array in parts.arrays.items():
+        place, said = ("array", index), array.model_fields_set
+        if array.volume is None and "tree" not in said:
+            accepted = "tree = 'raid5(5, chunk=64KiB)' or another, or volume = '/dev/md0' or another"
+            report((*place, "tree"), "is missing", None, accepted)
+        for key in ("state", "disks", "says") if array.volume is None else ():
+            if key in said:
+                report((*place, key), "is said of volumes", getattr(array, key), "it beside volume = '/dev/md0'")
+        for key in ("tree", "policy", "pair_pricing", "device", "placement", "of_group") if array.volume else ():
+            if key in said:
+                message = "does not go with a volume, which is what it is"
+                report((*place, key), message, array.tree if key == "tree" else None, "either volume or this")
+        if array.volume is not None and not looks_like_path(array.volume):
+            accepted = "a path such as '/dev/md0' or '/mnt/box/'"
+            report((*place, "volume"), "is no path", array.volume, accepted)
 
 
 def _load_devices(parts: ValidParts, file: Path, geometry: Geometry, report: Report) -> None:
@@ -448,6 +468,10 @@ def _check_compare(compare: Compare, place: Place, parts: ValidParts, report: Re
         message = "is not in the group it is the reference of"
         report((*place, "reference"), message, compare.reference, ", ".join(members))
     _check_array_name(compare.reference, (*place, "reference"), parts, report)
+    for index, name in enumerate(compare.contenders):
+        if name not in members:
+            message = f"is not in the group{did_you_mean(name, members)}"
+            report((*place, "contenders", index), message, name, ", ".join(members))
 
 
 def _check_equal(compare: Compare, place: Place, parts: ValidParts, geometry: Geometry, report: Report) -> None:
@@ -456,6 +480,8 @@ def _check_equal(compare: Compare, place: Place, parts: ValidParts, geometry: Ge
     The capacity of real members is theirs, and so is how many there are where the user names groups of them.
     """
     arrays = [one for one in parts.arrays.values() if one.group == compare.group and not one.is_mounted]
+    # What a volume is made of, only its kernel knows.
+    arrays = [one for one in arrays if one.volume is None]
     arrays = [one for one in arrays if one.name in geometry.trees and is_run_by_any(one, parts)]
     modelled = list(geometry.devices)
     targets = [*modelled, *(["live"] if parts.live is None or not parts.live.groups else [])]

@@ -128,7 +128,8 @@ class TableColumns(Table):
     order: dict[str, Order] = {}
     """The columns of orders; a row that is in neither of an order's tables is an error in the report."""
     word: dict[str, dict[str, Line]] = {}
-    """Further texts for measures: by the printed text of the key ``from``, the word that the study uses."""
+    """Further texts for measures: by the printed text of the key ``from``, or by the name of the table where that is
+    ``file``, the word that the study uses."""
     not_evaluated: Prose | None = None
     """Why a table without columns of values is not compared."""
 
@@ -146,7 +147,7 @@ class TableColumns(Table):
 
     def measures_of(self, table: str, keys: dict[str, str], common: Measures) -> Measures:
         """The measures for a row, its keys put into their texts."""
-        texts = {**keys, **self.words(keys), "file": table}
+        texts = {**keys, **self.words({**keys, "file": table}), "file": table}
         return {name: filled(measure, texts) for name, measure in {**common, **self.measure}.items()}
 
     def skipped(self, keys: dict[str, str]) -> str | None:

@@ -246,8 +246,6 @@ def words_of(measure: Mapping[str, object]) -> dict[str, str]:
 
 def _at(at: object) -> str:
     if isinstance(at, Mapping):
-        if "accesses" in at:
-            return f"with {at['accesses']} accesses of disks outstanding"
         return f"with {at['depth']} outstanding" if "depth" in at else f"where p90 is {at.get('ms')} ms"
     return _HELD if at == "target" else _AT.get(str(at), str(at))
 

@@ -9,6 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -239,7 +240,9 @@ def _cell_in_words(table: str, keys: Mapping[str, str], column: str, unit: str) 
     """A cell of a table: keys that are numbers with their names, the column without its unit."""
     found = [f"{name.replace('_', ' ')} {text}" if number(text) is not None else text for name, text in keys.items()]
     told = column.removesuffix("_" + unit.lower().replace("/", "_")).replace("_", " ")
-    return f"{', '.join([table, *(text.replace('_', ' ') for text in found if text)])}: {told}"
+    # A table that is called after its number is read as people write it: figure 26.
+    called = re.sub(r"(?<=[a-z])(?=\d)", " ", table)
+    return f"{', '.join([called, *(text for text in found if text)]).replace('_', ' ')}: {told}"
 
 
 class NoReadingError(Exception):
