@@ -27,6 +27,7 @@ Examples:
   raidlab run my-study.toml --on /mnt/disk1/ --on /mnt/disk2/
   raidlab run jlab1998 --on /mnt/box/ --machine 10.0.0.11:7070 --key key
   raidlab run uselton2000 --on 0/a=/mnt/1/,/mnt/2/,/mnt/3/ --on 1/b=/mnt/4/,/mnt/5/,/mnt/6/
+  raidlab run my-study.toml --on /mnt/disk1/ --on raid10=/dev/md0,raid6=/dev/md1
   raidlab run --resume last"""
 
 
@@ -53,7 +54,8 @@ def run(
             "TARGET",
             "sim, original (the hardware the study describes), emulated (modelled disks on the real clock), "
             "memory, a directory to make member files in, "
-            "a block device, or a group of these (NAME/NAME=PLACE,PLACE,...); may be repeated. "
+            "a block device, a group of these (NAME/NAME=PLACE,PLACE,...), "
+            "or arrays of the study that stand already (ARRAY=PLACE,ARRAY=PLACE); may be repeated. "
             "The study's own choice by default.",
             autocompletion=complete_target,
         ),

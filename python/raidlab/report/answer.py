@@ -20,10 +20,9 @@ from dataclasses import dataclass, replace
 from raidlab.analysis.checks import INVALID, WARN, Finding, shared_device
 from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison
 from raidlab.analysis.metrics.point import OPEN_LOADS
-from raidlab.stats import differs, ratio_interval
+from raidlab.stats import NOTHING_SHOWN_PERCENT, differs, ratio_interval
 from raidlab.study.words import ON_THE_CLOCK
 
-NOTHING_SHOWN_PERCENT = 5.0
 # Of fewer, the 90th percentile has no upper end at 95 %: 0.9^36 is the first power below 2.5 %.
 LEAST_REQUESTS = 36
 TARGET_WORDS = {

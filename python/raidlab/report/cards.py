@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from raidlab.analysis.checks import PASS, Finding
 from raidlab.analysis.metrics import Analysis, Point
-from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Clause, TableAnswer, answers, listed
+from raidlab.report.answer import Clause, TableAnswer, answers, listed
 from raidlab.report.measured import measured
 from raidlab.report.sections import target_title
+from raidlab.stats import NOTHING_SHOWN_PERCENT
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def _without_redundancy(analysis: Analysis, target: str) -> list[str]:
 
 def _keeps_nothing_twice(point: Point) -> bool:
     # What is kept twice takes a member's space at least; chunks that do not divide a member leave far less over.
-    return float(point.rows[0]["storage_efficiency"]) > 1.0 - 0.5 / point.members
+    return point.storage_efficiency is not None and point.storage_efficiency > 1.0 - 0.5 / point.members
 
 
 def _unprotected(names: list[str]) -> str:

@@ -38,6 +38,7 @@ from raidlab.report.provenance import arrays_of, hardware_of, members_of, rerun_
 from raidlab.report.published import NEAR, TargetConclusions, both, concluded, standing_in, unasked
 from raidlab.report.sections import shown, target_title, targets_of
 from raidlab.report.sheet import shown_sheet
+from raidlab.stats import NOTHING_SHOWN_PERCENT
 
 PAGE = "report.html"
 FIGURES_FOLDER = "figures"
@@ -52,15 +53,20 @@ def write_page(
     published: PublishedComparison | None = None,
     choice: Choice | None = None,
     sheet: Sheet | None = None,
+    *,
+    left_out: str = "",
 ) -> Path:
-    """Write the page and the figures into the run's folder; returns the page's path."""
+    """Write the page and the figures into the run's folder; returns the page's path.
+
+    ``left_out`` says why what was published does not stand beside the run.
+    """
     figures = make_figures(analysis, published)
     try:
         with analysis.run.directory() as folder:
             with folder.child(FIGURES_FOLDER, make=True) as place:
                 for figure in figures:
                     figure.save(place)
-            page = render(analysis, figures, run_checks(analysis), published, choice, sheet)
+            page = render(analysis, figures, run_checks(analysis), published, choice, sheet, left_out=left_out)
             return folder.replace(PAGE, page.encode())
     except OSError as error:
         raise OutputError(f"{error.filename or analysis.run.folder}: cannot be written: {error.strerror}") from None
@@ -73,6 +79,8 @@ def render(
     published: PublishedComparison | None = None,
     choice: Choice | None = None,
     sheet: Sheet | None = None,
+    *,
+    left_out: str = "",
 ) -> str:
     """The page's text."""
     facts = analysis.run.facts
@@ -88,6 +96,7 @@ def render(
         cards=cards_of(analysis, worst_first, has_published=standing is not None or bool(conclusions)),
         standing=standing,
         conclusions=conclusions,
+        left_out=left_out,
         unasked=unasked(analysis, conclusions),
         has_intervals=_has_intervals(conclusions),
         target_titles={
@@ -100,6 +109,7 @@ def render(
         folder=analysis.run.folder.name,
         accesses=accesses_by_file(analysis),
         near=NEAR,
+        nothing_shown=f"{NOTHING_SHOWN_PERCENT:g}",
         worst=[finding for finding in worst_first if SEVERITY[finding.verdict] >= SEVERITY[WARN]],
         targets=targets_of(analysis, figures, published),
         findings=worst_first,
