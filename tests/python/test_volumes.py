@@ -153,7 +153,8 @@ def test_two_plain_directories_beside_an_array_of_raidlabs(plain: Callable[[str]
     # What nothing tells is as its owner says; where he says nothing, it is one disk, as far as is known.
     assert (points["one"].members, points["one"].disks) == (4, 4)
     assert (points["two"].members, points["two"].storage_efficiency) == (1, None)
-    assert "its owner says: RAID 10 of 4 disks" in volume_words(run.standing["one"], run.live_members("one"))
+    words = volume_words(run.standing["one"], run.live_members("one"))
+    assert words.endswith("; its owner says: RAID 10 of 4 disks, 4 disks")
     findings = {finding.check: finding for finding in run_checks(analyse(run)) if finding.target == "live"}
     assert findings["array_state"].verdict == UNKNOWN
     assert "its owner says: RAID 10 of 4 disks" in findings["array_state"].evidence
