@@ -136,7 +136,7 @@ def run(
 def _report(result: Run, study: str | None, prices: str | None, *, as_json: bool) -> tuple[Path, list[Finding]]:
     """Print a run and write its page, after keeping the user's prices with it; the page's path, and the findings."""
     from raidlab.analysis.checks import run_checks
-    from raidlab.api import analyse, choice_of, published_beside, study_of, with_prices
+    from raidlab.api import analyse, choice_of, published_beside, sheet_of, study_of, with_prices
     from raidlab.cli.output import print_json, print_run
     from raidlab.cli.terminal import printing
     from raidlab.published.rules import choice_text
@@ -147,7 +147,8 @@ def _report(result: Run, study: str | None, prices: str | None, *, as_json: bool
     if prices is not None and of_run is not None:
         with_prices(result, of_run, prices)
     choice = choice_of(result, of_run) if of_run is not None else None
-    page = write_page(analysis, published_beside(result, study) if study is not None else None, choice)
+    sheet = sheet_of(result, of_run) if of_run is not None else None
+    page = write_page(analysis, published_beside(result, study) if study is not None else None, choice, sheet)
     findings = run_checks(analysis)
     with printing():
         if as_json:

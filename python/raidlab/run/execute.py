@@ -42,10 +42,11 @@ from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_
 from raidlab.study.cell import Opaque
 from raidlab.study.check import count_leaves, engine_of, writes
 from raidlab.study.expand import NULL, expand_null, is_run
-from raidlab.study.grouped import OFF_LIVE, members_of
+from raidlab.study.grouped import members_of
 from raidlab.study.schema import Array
 from raidlab.study.target import Live
 from raidlab.study.units import format_bytes
+from raidlab.study.words import OFF_LIVE, SIMULATED
 from raidlab.study.workload import Workload
 
 # A busy host makes emulated disks late; a cell that says nothing for that is run again, so often at most.
@@ -460,7 +461,7 @@ class Execution(Session):
 def check_study(loaded: LoadedStudy) -> None:
     """Check that the engine would run all that a study says it can run on; nothing is opened or made."""
     study = loaded.study
-    modelled = [Target(name) for name in ("sim", "original") if study.has_target(name)]
+    modelled = [Target(name) for name in SIMULATED if study.has_target(name)]
     # Every study has real members by default; only one that speaks of them is judged by them.
     is_live = "live" in study.model_fields_set or any(engine_of(word) == "live" for word in study.default_targets)
     live = [Target("live", (LivePlace("directory"),))] if is_live else []

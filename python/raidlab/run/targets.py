@@ -31,6 +31,7 @@ from raidlab.study.check import TARGET_WORDS, count_leaves
 from raidlab.study.find import did_you_mean, looks_like_path
 from raidlab.study.grouped import Group, arranged, with_volumes
 from raidlab.study.schema import Study
+from raidlab.study.words import OFF_LIVE
 
 ACCEPTED = (
     "sim, original, emulated, memory, a directory, a block device named in --destroy, "
@@ -124,7 +125,7 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = (), study: St
                 raise InputError.one("--on", f"is no array of the study{hint}", value=f"'{word}'", accepted=known)
             groups.append(Group(names, tuple(range(len(places), len(places) + len(members)))))
             places += [LivePlace("memory") if one == "memory" else _place(one, given_up) for one in members]
-        elif word in ("sim", "original", "emulated"):
+        elif word in OFF_LIVE:
             targets.append(Target(word))
         elif word == "memory":
             places.append(LivePlace("memory"))

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 from raidlab.reading import Plain
 from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
 from raidlab.study.figure import StudyFigure
-from raidlab.study.find import device_names, did_you_mean, looks_like_path
+from raidlab.study.find import device_names, did_you_mean, looks_like_path, nearest
 from raidlab.study.places import Place
 from raidlab.study.schema import Array, Compare
 from raidlab.study.target import Emulated, Live, Modelled
 from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
-from raidlab.study.words import ENGINES, ON_THE_CLOCK
+from raidlab.study.words import ENGINES, OFF_LIVE, ON_THE_CLOCK, is_simulated
 from raidlab.study.workload import (
     ARRAY,
     MEMORY,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from raidlab._core import TreeFacts
 
 Report = Callable[..., None]
-TARGET_WORDS = ("sim", "original", "emulated", "memory")
+TARGET_WORDS = (*OFF_LIVE, "memory")
 KEEPING_WORDS = ("none", "memory")
 # Rounding to whole chunks and stripes loses a little; arrays that differ by more are not equal.
 EQUAL_TOLERANCE = 0.01
@@ -124,7 +124,7 @@ def check_parts(parts: ValidParts, file: Path, report: Report) -> Geometry:
 
 def engine_of(target: str) -> str:
     """The section of the study that a word of ``on`` runs under: ``sim``, ``original``, ``emulated`` or ``live``."""
-    return target if target in ("sim", "original", "emulated") else "live"
+    return target if target in OFF_LIVE else "live"
 
 
 def _check_targets(parts: ValidParts, report: Report) -> None:
@@ -438,7 +438,7 @@ def _check_machine(stream: CopyStream, workload: Workload, place: Place, parts: 
 
 
 def _speaks_of(target: str, parts: ValidParts) -> bool:
-    return target in ("sim", "original") or (target == "live" and parts.live is not None and bool(parts.live.end))
+    return is_simulated(target) or (target == "live" and parts.live is not None and bool(parts.live.end))
 
 
 def _check_ends(parts: ValidParts, report: Report) -> None:
@@ -461,13 +461,17 @@ def _check_compare(compare: Compare, place: Place, parts: ValidParts, report: Re
     groups = sorted({array.group for array in parts.arrays.values()})
     if compare.group not in groups:
         message = f"no array is in this group{did_you_mean(compare.group, groups)}"
-        report((*place, "group"), message, compare.group, ", ".join(groups))
+        report((*place, "group"), message, compare.group, nearest(compare.group, groups))
         return
     members = [array.name for array in parts.arrays.values() if array.group == compare.group]
     if compare.reference in parts.array_names and compare.reference not in members:
         message = "is not in the group it is the reference of"
         report((*place, "reference"), message, compare.reference, ", ".join(members))
     _check_array_name(compare.reference, (*place, "reference"), parts, report)
+    for index, name in enumerate(compare.contenders):
+        if name not in members:
+            message = f"is not in the group{did_you_mean(name, members)}"
+            report((*place, "contenders", index), message, name, ", ".join(members))
 
 
 def _check_equal(compare: Compare, place: Place, parts: ValidParts, geometry: Geometry, report: Report) -> None:
@@ -539,7 +543,7 @@ def _check_figure(figure: StudyFigure, place: Place, parts: ValidParts, report: 
     for where, name in named:
         if name not in known:
             message = f"is not the name of a workload{did_you_mean(name, known)}"
-            report((*place, *where), message, name, ", ".join(known))
+            report((*place, *where), message, name, nearest(name, known))
     if figure.draw != "bars" and len(figure.metrics) > 1:
         report((*place, "metrics"), "only bars show several metrics", None, "one, or draw = 'bars'")
     _check_kind_of_figure(figure, place, parts, report)
@@ -597,4 +601,4 @@ def _check_lines(figure: StudyFigure, place: Place, parts: ValidParts, report: R
 def _check_array_name(name: str, place: Place, parts: ValidParts, report: Report) -> None:
     if name not in parts.array_names:
         known = sorted(parts.array_names)
-        report(place, f"is not the name of an array{did_you_mean(name, known)}", name, ", ".join(known))
+        report(place, f"is not the name of an array{did_you_mean(name, known)}", name, nearest(name, known))

@@ -24,9 +24,9 @@ from raidlab.study.expand import NULL
 from raidlab.study.load import LoadedStudy
 from raidlab.study.schema import MEMBER, Array
 from raidlab.study.tree import Tree
+from raidlab.study.words import OFF_LIVE
 
 _LIVE = "live"
-OFF_LIVE = ("sim", "original", "emulated")
 
 
 @dataclass(frozen=True)

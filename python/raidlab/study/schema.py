@@ -23,6 +23,7 @@ from raidlab.study.words import (
     Name,
     Prose,
     Table,
+    is_simulated,
     kind_from_text,
 )
 from raidlab.study.workload import Load, Workload
@@ -135,7 +136,7 @@ class Array(Table):
         """Whether it is run on a target; one with a device of its own only where devices are modelled one by one."""
         if (self.is_mounted or self.volume is not None) and engine != "live":
             return False
-        return (self.on is None or engine in self.on) and (self.device is None or engine in ("sim", "original"))
+        return (self.on is None or engine in self.on) and (self.device is None or is_simulated(engine))
 
 
 class Compare(Table):
@@ -151,6 +152,10 @@ class Compare(Table):
     """What the arrays share; a check says INVALID when they do not."""
     per: Literal["disk", "user_capacity", "array"] = "disk"
     """What throughput is divided by before it is compared."""
+    contenders: list[Name] = []
+    """The arrays of which the answer of the run speaks, beside the reference; all when left out."""
+    sweep_from: Annotated[int, Field(ge=1)] | None = None
+    """The answer takes the mean over all queue depths from this one on, and not the heaviest load."""
     note: Prose | None = None
     """A remark for the reader."""
 
@@ -218,7 +223,7 @@ class Study(Table):
 
     def file_system_on(self, target: str) -> FileSystem | None:
         """What whole files are read through on a target where they are extents of an array."""
-        if target in ("sim", "original"):
+        if is_simulated(target):
             section: Modelled | None = getattr(self, target)
             return section.file_system if section is not None else None
         modelled = self.original or self.sim
