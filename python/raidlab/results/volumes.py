@@ -42,7 +42,7 @@ def volume_words(array: Array, members: Sequence[Member]) -> str:
     volumes = [volume for member in members for volume in member.get("volumes", [])]
     layers = [layer["namespace"] for member in members for layer in member.get("stack", []) if "namespace" in layer]
     plain = ", ".join(["no array that the kernel knows", *layers])
-    place = (array.volume or "").rstrip("/")
+    place = (array.volume or "").rstrip("/").rpartition("/")[2]
     known = ", on ".join(_one(volume, place) for volume in volumes) or plain
     count = [f"{array.disks} disks"] if array.disks is not None else []
     said = ", ".join([*([array.says] if array.says else []), *count])
@@ -61,5 +61,5 @@ def _one(volume: Volume, place: str) -> str:
     parts += [f"{_DETAILS[name]}{word}" for name, word in told.items()]
     parts += [f"with {details['consistency_policy']}"] if details.get("consistency_policy") in _POLICIES else []
     parts += [word for word in (volume["state"], volume["activity"]) if word not in (None, "idle")]
-    told_already = name == place or name == place.rpartition("/")[2]
-    return ", ".join([words if told_already else f"{name}, {words}", *parts])
+    # What it is called stands before it already, where it is what the user has named.
+    return ", ".join([words if name.rpartition("/")[2] == place else f"{name}, {words}", *parts])
