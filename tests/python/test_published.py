@@ -506,7 +506,7 @@ def test_ou_evaluates_every_order_that_a_simulation_can(tmp_path: Path) -> None:
     for claim in read_claims(mapping.published):
         if claim.kind == "ordinal" and claim.checkable_by == "simulation":
             assert rows[claim.id].is_judged and rows[claim.id].sentence, claim.id
-            assert not rows[claim.id].is_single, f"{claim.id}: a quick run has repeats"
+            assert not rows[claim.id].is_single, f"{claim.id}: a quick run has repeats, and arithmetic needs none"
     # Two pairs at the same total depth are never far behind one RAID 10, whatever the sizes.
     assert min(rows["pairs-at-least-raid10"].readings.values()) > 0.97, rows["pairs-at-least-raid10"].sentence
     assert rows["o07-cpu-raid5-write"].error is not None and abs(rows["o07-cpu-raid5-write"].error) < 2
