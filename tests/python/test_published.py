@@ -275,6 +275,14 @@ def test_what_only_a_run_shows_to_have_no_value_names_its_key(small_run: Run, sm
     assert row.verdict == "error" and row.note.startswith("columns.toml: table 'rel*.csv', column.relative.value: ")
 
 
+def test_a_measure_of_no_kind_is_an_error_of_the_rows_that_read_it(small_run: Run, small_folder: Path) -> None:
+    changed = QUANTITIES.replace('kind = "plan"', 'kind = "plans"')
+    (small_folder / "quantities.toml").write_text(changed, encoding="utf-8")
+    rows = _rows(small_run, small_folder)
+    assert rows["s-efficiency"].verdict == "error" and "measure.small: " in rows["s-efficiency"].note
+    assert rows["s-order"].verdict == "holds"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
