@@ -45,6 +45,7 @@ from raidlab.run.progress import Progress, Silent
 from raidlab.run.stream_cells import CopySink
 from raidlab.run.targets import Target, refuse_empty, resolve_targets
 from raidlab.study import LoadedStudy, load_study
+from raidlab.study.find import nearest
 from raidlab.study.mapping import has_mapping, load_mapping
 from raidlab.study.words import ENGINES, ON_THE_CLOCK
 
@@ -465,7 +466,7 @@ def check_figures(loaded: LoadedStudy) -> None:
         named += [(("figure", index, "metrics", number), name) for number, name in enumerate(figure.metrics)]
         named += [(("figure", index, "against"), figure.against), (("figure", index, "mark"), figure.mark)]
     problems = [
-        loaded.problem(place, "is no metric", ", ".join(sorted(known)))
+        loaded.problem(place, "is no metric", nearest(name, sorted(known)))
         for place, name in named
         if name is not None and name not in known
     ]

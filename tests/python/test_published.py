@@ -275,6 +275,14 @@ def test_what_only_a_run_shows_to_have_no_value_names_its_key(small_run: Run, sm
     assert row.verdict == "error" and row.note.startswith("columns.toml: table 'rel*.csv', column.relative.value: ")
 
 
+def test_a_measure_of_no_kind_is_an_error_of_the_rows_that_read_it(small_run: Run, small_folder: Path) -> None:
+    changed = QUANTITIES.replace('kind = "plan"', 'kind = "plans"')
+    (small_folder / "quantities.toml").write_text(changed, encoding="utf-8")
+    rows = _rows(small_run, small_folder)
+    assert rows["s-efficiency"].verdict == "error" and "measure.small: " in rows["s-efficiency"].note
+    assert rows["s-order"].verdict == "holds"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -507,7 +515,7 @@ def test_ou_evaluates_every_order_that_a_simulation_can(tmp_path: Path) -> None:
         if claim.kind == "ordinal" and claim.checkable_by == "simulation":
             # Three repeats may leave an order within the noise.
             assert rows[claim.id].is_judged and rows[claim.id].sentence, claim.id
-            assert not rows[claim.id].is_single, f"{claim.id}: a quick run has repeats"
+            assert not rows[claim.id].is_single, f"{claim.id}: a quick run has repeats, and arithmetic needs none"
     # Two pairs at the same total depth are never far behind one RAID 10, whatever the sizes.
     assert min(rows["pairs-at-least-raid10"].readings.values()) > 0.97, rows["pairs-at-least-raid10"].sentence
     assert rows["o07-cpu-raid5-write"].error is not None and abs(rows["o07-cpu-raid5-write"].error) < 2

@@ -16,6 +16,7 @@ from raidlab.cli.output import plain_table
 from raidlab.cli.terminal import console
 from raidlab.fit import FitResult
 from raidlab.published.compare import Errors, PublishedComparison, PublishedRow, errors_of, held_words
+from raidlab.published.compare.row import ARITHMETIC
 from raidlab.stats import NOTHING_SHOWN_PERCENT
 from raidlab.study.parameters import Parameter
 from raidlab.wrapping import wrapped
@@ -61,7 +62,8 @@ def _print_judged(title: str, rows: Sequence[PublishedRow], out: Console, *, det
     if not found:
         return
     out.print(Text(f"\n{title}", style="bold"))
-    if all(row.is_single for row in found):
+    run = [row for row in found if row.kind != ARITHMETIC]
+    if run and all(row.is_single for row in run):
         said = f"One run, without intervals: what differs by less than {NOTHING_SHOWN_PERCENT:g} % is within the noise."
         out.print(Text("\n".join(wrapped(said)), style="dim"))
     for row in found:

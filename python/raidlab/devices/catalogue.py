@@ -10,7 +10,7 @@ from pathlib import Path
 from raidlab.errors import InputError
 from raidlab.reading import Plain
 from raidlab.study.device import DeviceModel, load_device
-from raidlab.study.find import device_names, did_you_mean, find_device
+from raidlab.study.find import device_names, did_you_mean, find_device, nearest
 
 _ABOUT = ("kind", "name", "description", "provenance")
 # What DiskSim's own files end in: they serve as a device without being written out first.
@@ -77,7 +77,7 @@ def load(device: str) -> DeviceModel:
     # A path counts from here, not from a folder of devices.
     elif find_device(device, _here()) is None and not path.is_file():
         names = device_names()
-        accepted = f"{', '.join(names) or 'none found here'}, or the path of a device file (TOML)"
+        accepted = f"{nearest(device, names)}, or the path of a device file (TOML)"
         message = f"there is no such device{did_you_mean(device, names)}"
         raise InputError.one("device", message, value=f"'{device}'", accepted=accepted)
     try:

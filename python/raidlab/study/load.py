@@ -24,7 +24,7 @@ from raidlab.reading import Plain
 from raidlab.study.check import Geometry, Report, ValidParts, check_parts
 from raidlab.study.expand import MOST_CELLS, count_cells
 from raidlab.study.figure import StudyFigure
-from raidlab.study.find import did_you_mean, find_study, parameter_names
+from raidlab.study.find import did_you_mean, find_study, nearest, parameter_names
 from raidlab.study.parameters import MARK, Hardware, load_parameters, names_in, put_in
 from raidlab.study.places import Place, line_index, line_of, value_at, written
 from raidlab.study.schema import Array, Compare, Study
@@ -177,10 +177,11 @@ def _hardware(
             except ValueError as error:
                 report((target, "parameters"), str(error), named, ", ".join(parameter_names()) or "a path")
         known = hardware.parameters
-        accepted = ", ".join(MARK + name for name in known) or "none: `parameters` names no file"
+        listed = [MARK + name for name in known]
         for place, name in names_in(section, (target,)):
             if name not in known:
                 message = f"is no parameter of the hardware{did_you_mean(name, known)}"
+                accepted = nearest(MARK + name, listed) if listed else "none: `parameters` names no file"
                 report(place, message, MARK + name, accepted)
         found[target] = hardware
     return found

@@ -26,10 +26,10 @@ def fitted_figures(rows: Iterable[PublishedRow]) -> frozenset[Figure]:
 
 def with_basis(row: PublishedRow, fitted: frozenset[Figure]) -> PublishedRow:
     """A claim or conclusion, its kind that of the figures behind it; anything else as it is."""
-    behind = set(_behind(row))
-    if not row.is_judged or row.kind != PREDICTED or not behind & fitted:
+    if not row.is_judged or row.kind != PREDICTED:
         return row
-    return replace(row, kind=FITTED if behind <= fitted else PARTLY)
+    behind = set(_behind(row))
+    return replace(row, kind=FITTED if behind <= fitted else PARTLY) if behind & fitted else row
 
 
 def _behind(row: PublishedRow) -> Iterator[Figure]:

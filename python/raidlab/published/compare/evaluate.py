@@ -177,7 +177,7 @@ class Evaluation:
                 known[name]
             repeats = known.repeats()
             if value is None or isinstance(value, bool):
-                exact = {name for name, measure in measures.items() if not KINDS[str(measure["kind"])].is_run}
+                exact = {name for name in known.readings if not KINDS[str(measures[name]["kind"])].is_run}
                 verdict, clauses = judged(expression, known, repeats, Words(measures), exact | set(operands))
             else:
                 interval = mean_interval([float(expression.value(numbers)) for numbers in repeats])

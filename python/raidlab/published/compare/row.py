@@ -123,7 +123,8 @@ class PublishedRow:
     @property
     def is_single(self) -> bool:
         """Whether it was tested by a single run, without an interval."""
-        return self.is_judged and not any(clause.has_interval for clause in self.clauses)
+        has_interval = any(clause.has_interval for clause in self.clauses)
+        return self.is_judged and self.kind != ARITHMETIC and not has_interval
 
     @property
     def sentence(self) -> str:

@@ -37,6 +37,7 @@ from raidlab.published.quantities import (
     where,
 )
 from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source, WrongKeyError
+from raidlab.study.find import nearest
 from raidlab.study.mapping import QUANTITIES, Quantities
 from raidlab.study.table_file import read_table
 from raidlab.study.words import Table
@@ -72,7 +73,8 @@ def checked_measure(measure: Mapping[str, object]) -> tuple[Kind, Table]:
     keys = {key: value for key, value in measure.items() if key != "as"}
     kind = KINDS.get(str(keys.pop("kind", "")))
     if kind is None:
-        raise NotThereError(f"a measure's kind is {measure.get('kind')!r}; accepted: {', '.join(KINDS)}")
+        named = str(measure.get("kind"))
+        raise NotThereError(f"a measure's kind is '{named}'; accepted: {nearest(named, KINDS)}")
     try:
         return kind, kind.keys.model_validate(keys)
     except ValidationError as error:
@@ -105,7 +107,7 @@ def read_planned(place: str, measure: Mapping[str, object], source: Source) -> R
     A kind that is none, and a key that its kind has not, are errors with their place in the file.
     """
     if str(measure.get("kind", "")) not in KINDS:
-        wrong, accepted = "is no kind of measure", ", ".join(KINDS)
+        wrong, accepted = "is no kind of measure", nearest(str(measure.get("kind")), KINDS)
         raise InputError.one(place, wrong, value=f"'{measure.get('kind')}'", accepted=accepted)
     try:
         return read_measure(measure, source)

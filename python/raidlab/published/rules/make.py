@@ -204,7 +204,7 @@ def _answer(rule: Rule, plan: ChoicePlan, rows: list[CandidateFigures], prices: 
     ranked = sorted(known, key=lambda row: row.values[by].value, reverse=figure.want == "most")
     best = ranked[0]
     tied = [row for row in ranked if row is best or _is_level(row, best, rule, plan)]
-    title, told = _in_brackets(figure.title), [_told(row, by, figure) for row in tied]
+    title, told = figure.in_a_sentence, [_told(row, by, figure) for row in tied]
     if all(row.name in rule.choose for row in tied):
         rest = [row for row in ranked if row.name not in rule.choose]
         against = f"; next is {_told(rest[0], by, figure)}" if rest else ""
@@ -285,12 +285,6 @@ def _told(row: CandidateFigures, by: str, figure: ChoiceFigure) -> str:
     interval = row.interval(by)
     ends = f" [{interval[0]:.4g}, {interval[1]:.4g}]" if interval is not None else ""
     return f"{row.array} ({row.value(by):.4g}{ends} {figure.unit})".replace(" )", ")")
-
-
-def _in_brackets(title: str) -> str:
-    """A figure's name, what stands behind its first comma in brackets."""
-    name, comma, rest = title.partition(", ")
-    return f"{name} ({rest})" if comma else name
 
 
 def _turns(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], prices: Mapping[str, float]) -> list[Turn]:

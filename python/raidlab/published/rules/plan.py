@@ -53,6 +53,12 @@ class ChoiceFigure(Table):
     shown: bool = True
     """Whether it is a column of the table."""
 
+    @property
+    def in_a_sentence(self) -> str:
+        """How it is called there: what stands behind the first comma of its title in brackets."""
+        name, comma, rest = self.title.partition(", ")
+        return f"{name} ({rest})" if comma else name
+
 
 class Rule(Table):
     """What is to be chosen when; one of ``by``, ``holds``."""

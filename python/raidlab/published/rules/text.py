@@ -51,7 +51,7 @@ def _table(choice: Choice) -> list[str]:
             cells = [mark(choice, row, name) for name, _ in columns]
             lines.append(f"{row.array:<{first}}" + "".join(f" {cell:>{_WIDTH}}" for cell in cells))
         lines.append("")
-    return [*lines[:-1], "'*' is the best of a column."]
+    return [*lines[:-1], "'*' is the best figure of a column, told apart by repeats or not."]
 
 
 def mark(choice: Choice, row: CandidateFigures, figure: str) -> str:
@@ -79,7 +79,7 @@ def turn_lines(choice: Choice) -> list[str]:
     arrays = {row.name: row.array for row in choice.rows}
     lines = []
     for turn in choice.turns:
-        title = choice.plan.figure[turn.figure].title
+        title = choice.plan.figure[turn.figure].in_a_sentence
         lines.append(
             f"By {title}: {arrays[turn.instead]} comes before {arrays[turn.first]} once {turn.price} is "
             f"{choice.prices[turn.price] * turn.factor:,.5g} ({100 * (turn.factor - 1):+.0f} %)."
