@@ -9,20 +9,20 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
-
-from pydantic import ValidationError
+from stat import S_ISREG
 
 from raidlab.analysis.checks.run_with_findings import load_run
 from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS
 from raidlab.analysis.metrics.run_comparison import RunComparison, Side, compare_runs
 from raidlab.errors import InputError, OutputError, Problem, RefusedError
+from raidlab.published.compare import FILE as COMPARISON
 from raidlab.published.compare import PublishedComparison, compare_run, ids_of, write_csv
-from raidlab.published.quantities.metric import place_of
+from raidlab.published.quantities import check_measures
 from raidlab.published.rules import (
     Choice,
     ChoicePlan,
@@ -33,7 +33,8 @@ from raidlab.published.rules import (
     load_prices,
     make_choice,
 )
-from raidlab.report import write_page
+from raidlab.published.scorecard import Sheet, boxes_of, has_plan, load_plan, make_sheet
+from raidlab.report import PAGE, write_page
 from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinished
 from raidlab.results.facts import MoreFacts
 from raidlab.results.foreign import keep_foreign
@@ -72,7 +73,8 @@ def run_study(
     study : str, pathlib.Path or LoadedStudy
         A study's name, its file, or one already loaded.
     on : sequence of str, optional
-        ``sim``, ``original``, ``emulated``, ``memory``, directories or block devices; by default what the study says.
+        ``sim``, ``original``, ``emulated``, ``memory``, directories or block devices, or ``ARRAY=PLACE`` for an array
+        that stands already; by default what the study says.
     out : str or pathlib.Path
         Where the run folder is made.
     seed : int, optional
@@ -215,7 +217,7 @@ def _prepared(
     if not 0 <= seed <= _LARGEST_SEED:
         raise InputError.one("--seed", "is no root seed", value=str(seed), accepted=f"0 to {_LARGEST_SEED}")
     check_figures(loaded)
-    targets = resolve_targets(words, destroy)
+    targets = resolve_targets(words, destroy, loaded.study)
     _check_sections(loaded, targets)
     execution = Execution(loaded, targets, quick, seed=seed, progress=progress or Silent(), stop=stop or StopFlag())
     execution.prepare()
@@ -345,6 +347,19 @@ def choice_of(run: Run | str | Path, study: str | Path | LoadedStudy) -> Choice 
     return make_choice(plan, analysis, kept_prices(analysis.run.folder, plan))
 
 
+def sheet_of(run: Run | str | Path, study: str | Path | LoadedStudy) -> Sheet | None:
+    """The evaluation sheet of every box of a run; None where the study is no acceptance test, or none of it was run."""
+    loaded = study if isinstance(study, LoadedStudy) else load_study(study)
+    if not has_plan(loaded.file):
+        return None
+    plan, boxes = load_plan(loaded.file), boxes_of(analyse(run))
+    try:
+        return make_sheet(plan, boxes)
+    except InputError:
+        # A run that was stopped early has no result of any test.
+        return None
+
+
 def others_of(plan: ChoicePlan, words: Sequence[str]) -> dict[str, tuple[Analysis, str]]:
     """Candidates whose figures come from other runs, as ``CANDIDATE=RUN`` or ``CANDIDATE=RUN:ARRAY``."""
     found = {}
@@ -396,8 +411,32 @@ def write_report(
         keep_foreign(opened.folder, [Path(file) for file in foreign])
         opened = load_run(opened.folder)
     if loaded is None:
-        return write_page(analyse(opened))
-    return write_page(analyse(opened), published_beside(opened, loaded), choice_of(opened, loaded))
+        return write_page(analyse(opened), left_out=why_left_out(opened))
+    published, choice, sheet = published_beside(opened, loaded), choice_of(opened, loaded), sheet_of(opened, loaded)
+    return write_page(analyse(opened), published, choice, sheet)
+
+
+def is_page_current(run: Run) -> bool:
+    """Whether the page of a run has what its ``comparison.csv`` has: it is no older, and did not leave that out."""
+    try:
+        table, page = ((run.folder / name).lstat() for name in (COMPARISON, PAGE))
+    except OSError:
+        return False
+    return not why_left_out(run) and S_ISREG(page.st_mode) and page.st_mtime_ns >= table.st_mtime_ns
+
+
+def why_left_out(run: Run) -> str:
+    """Why what a study published does not stand beside a run of it; nothing where it can, or there is none."""
+    try:
+        loaded = load_study(run.study.name)
+    except InputError:
+        return ""
+    if loaded.sha256 == run.facts["study"]["sha256"] or not (has_mapping(loaded.file) or has_choice(loaded.file)):
+        return ""
+    return (
+        f"What the study published and concluded is left out: {loaded.file.name} of '{run.study.name}' is no longer as "
+        f"it was run. 'raidlab study compare {run.study.name} --run {run.folder}' compares the run with it as it is."
+    )
 
 
 def published_again(run: Run, *, keep: bool = True) -> PublishedComparison | None:
@@ -419,7 +458,7 @@ def study_of(run: Run) -> LoadedStudy | None:
 
 
 def check_figures(loaded: LoadedStudy) -> None:
-    """Refuse a study whose figures name metrics that there are not, or figures that were not printed."""
+    """Refuse a study whose figures name metrics that there are not, or what was not printed, or measures of no kind."""
     known = {metric.kind for metric in METRICS}
     named: list[tuple[tuple[str | int, ...], str | None]] = []
     for index, figure in enumerate(loaded.study.figure):
@@ -430,22 +469,11 @@ def check_figures(loaded: LoadedStudy) -> None:
         for place, name in named
         if name is not None and name not in known
     ]
-    problems += [*_no_places(loaded), *_not_printed(loaded)]
+    problems += _not_printed(loaded)
     if problems:
         raise InputError(problems)
-
-
-def _no_places(loaded: LoadedStudy) -> Iterator[Problem]:
-    """Places on a sweep, named by figures, that are none."""
-    for index, figure in enumerate(loaded.study.figure):
-        places = [(("figure", index, "series", number, "at"), one.at) for number, one in enumerate(figure.series)]
-        for place, at in [(("figure", index, "of_maximum"), figure.of_maximum), *places]:
-            try:
-                if isinstance(at, dict):
-                    place_of(at)
-            except ValidationError:
-                accepted = "a table such as { ms = 300 } or { accesses = 120 }"
-                yield loaded.problem(place, "is no place on a sweep", accepted)
+    if has_mapping(loaded.file):
+        check_measures(loaded.file.parent)
 
 
 def _not_printed(loaded: LoadedStudy) -> list[Problem]:

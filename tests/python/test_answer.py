@@ -40,8 +40,14 @@ def held(percent: float, bound: str = "between") -> HoldResult:
     return HoldResult(90, 20.0, percent, 4.0, percent, bound, (percent, percent * 1.001))
 
 
-def answer(*tables: list[ComparedArray], target: str = "live", findings: tuple[Finding, ...] = ()) -> TableAnswer:
-    compare = SimpleNamespace(group="all", reference="raid0", per="disk")
+def answer(
+    *tables: list[ComparedArray],
+    target: str = "live",
+    findings: tuple[Finding, ...] = (),
+    contenders: tuple[str, ...] = (),
+    sweep_from: int | None = None,
+) -> TableAnswer:
+    compare = SimpleNamespace(group="all", reference="raid0", per="disk", contenders=contenders, sweep_from=sweep_from)
     comparisons = [
         Comparison(cast(Any, compare), target, f"small writes{' again' * index}", "queue depth 8", tuple(rows))
         for index, rows in enumerate(tables)
@@ -89,6 +95,23 @@ def test_who_is_next_is_said_of_a_lone_workload() -> None:
     assert "; next is raid5 with 30 %)" in sentence(closed(raid0=raid0, raid10=raid10, raid5=raid5, raid6=(20, 21, 19)))
     # Of those level with the best none is next.
     assert "next" not in sentence(closed(raid0=raid0, raid10=raid10, raid1=(48, 49, 47)))
+
+
+def test_only_the_contenders_that_a_study_names_are_answered_about() -> None:
+    rows = closed(raid0=(100, 101, 99), quad=(150, 151, 149), raid10=(104, 105, 103), raid5=(30, 31, 29))
+    said = answer(rows, contenders=("raid10", "raid5")).sentence
+    assert "quad" not in said and "raid10 keeps up" in said and "next is raid5 with 30 %" in said
+
+
+def test_an_answer_over_the_sweep_is_the_mean_of_its_ratios() -> None:
+    rows = closed(raid0=(100, 101, 99), raid10=(90, 91, 89))
+    swept = {"raid0": (50.0, 51.0, 49.0), "raid10": (60.0, 61.2, 58.8)}
+    rows = [replace(one, sweep_rates=swept[one.array]) for one in rows]
+    said = answer(rows, sweep_from=4).sentence
+    assert said.startswith("Throughput per disk on average over all loads from queue depth 4, as a share of raid0")
+    assert "raid10 leads in small writes (120 %" in said
+    # Where an array was not run at them, it is the heaviest load that is answered from.
+    assert "at queue depth 8" in answer([replace(rows[0], sweep_rates=()), rows[1]], sweep_from=4).sentence
 
 
 def test_one_that_is_better_than_another_is_never_left_out_of_the_tie() -> None:

@@ -9,9 +9,12 @@ import pytest
 
 from raidlab.api import analyse, choice_of, run_study, with_prices, write_report
 from raidlab.errors import InputError
+from raidlab.published.quantities import KINDS, Reading, Source
+from raidlab.published.quantities.kind import Kind
 from raidlab.published.rules import choice_json, choice_text, load_choice, load_prices, make_choice
 from raidlab.results import Run
 from raidlab.study import load_study
+from raidlab.study.words import Table
 
 STUDY = """
 name = "choose"
@@ -116,7 +119,7 @@ def test_rules_are_answered_with_what_was_run(run: Run) -> None:
     assert [answer.verdict for answer in found.answers] == [
         "borne out",
         "not borne out",
-        "no difference shown",
+        "not told apart",
         "not answered",
         "borne out",
     ]
@@ -125,6 +128,94 @@ def test_rules_are_answered_with_what_was_run(run: Run) -> None:
     text = choice_text(found)
     assert "NOT BORNE OUT. one (" in text and "Prices (the study's own; EUR, 2026-01)" in text
     assert json.loads(choice_json(found))["not_run"] == ["never run"]
+
+
+class _Keys(Table):
+    array: str
+    figures: dict[str, list[float]]
+
+
+PLANTED = """
+title = "Choice"
+[candidate]
+a = { array = "one" }
+b = { array = "pair" }
+c = { array = "never run" }
+[figure.time]
+title = "time, of one"
+unit = "ms"
+want = "least"
+measure = { kind = "planted", figures = { "one" = ONE, "pair" = PAIR, "never run" = [200, 202, 201] } }
+[[rule]]
+when = "Time"
+says = "one"
+choose = ["a"]
+by = "time"
+margin_percent = MARGIN
+[[rule]]
+when = "Share"
+says = "less"
+holds = "time_a / time_c < time_b / time_c"
+sides = ["one", "the pair"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("one", "pair", "margin", "verdicts", "said"),
+    [
+        # Single runs: 103.7 against 105.6 is level, whoever is first.
+        (
+            [103.7],
+            [105.6],
+            1,
+            ["not told apart"] * 2,
+            "Not told apart by time (of one): one (103.7 ms), pair (105.6 ms).",
+        ),
+        ([105.6], [103.7], 1, ["not told apart"] * 2, "pair (103.7 ms), one (105.6 ms)."),
+        ([100], [120], 1, ["borne out"] * 2, "one (100 ms) is first by time (of one); next is pair (120 ms)."),
+        (
+            [120],
+            [100],
+            1,
+            ["not borne out"] * 2,
+            "pair (100 ms) is first by time (of one); one (120 ms) is 20.0 % behind.",
+        ),
+        # Repeats: what scatters decides nothing, what does not decides little differences.
+        ([100, 110, 90], [110, 100, 120], 1, ["not told apart"] * 2, "one (100 [75.16, 124.8] ms), pair"),
+        ([100, 110, 90], [103, 113.2, 92.8], 1, ["borne out"] * 2, "next is pair (103"),
+        # A margin holds however exactly the figures are known.
+        ([100, 110, 90], [103, 113.2, 92.8], 5, ["not told apart", "borne out"], "Not told apart"),
+    ],
+)
+def test_a_rule_says_what_is_not_told_apart(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    one: list[float],
+    pair: list[float],
+    margin: int,
+    verdicts: list[str],
+    said: str,
+) -> None:
+    def planted(keys: _Keys, _source: Source) -> Reading:
+        each = keys.figures[keys.array][: len(one)]
+        return Reading(sum(each) / len(each), tuple(each))
+
+    monkeypatch.setitem(KINDS, "planted", Kind("planted", "planted", _Keys, planted))
+    file = run.folder.parents[1] / "planted" / "choice.toml"
+    file.parent.mkdir(exist_ok=True)
+    text = PLANTED.replace("ONE", str(one)).replace("PAIR", str(pair)).replace("MARGIN", str(margin))
+    file.write_text(text, encoding="utf-8")
+    found = make_choice(load_choice(file), analyse(run))
+    assert [answer.verdict for answer in found.answers] == verdicts
+    assert said in found.answers[0].sentence
+    assert found.answers[1].sentence.startswith("One: 0.")
+
+
+def test_sides_are_those_of_one_comparison(tmp_path: Path) -> None:
+    holds = 'holds = "about(speed_one, speed_pair / 2, 10) and mirroring < disk"'
+    (tmp_path / "choice.toml").write_text(PLAN.replace(holds, f'{holds}\nsides = ["a", "b"]'), encoding="utf-8")
+    with pytest.raises(InputError, match=r"sides: .* names two sides, of which there are none"):
+        load_choice(tmp_path / "study.toml")
 
 
 def test_how_far_a_price_may_move(run: Run) -> None:

@@ -209,6 +209,36 @@ def test_a_comparison_is_told_in_words_with_its_interval(holds: str, verdict: st
     assert sentence_of(clauses).startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("holds", "measured", "verdict"),
+    [
+        ("a > 1", 0.9998, "within the noise"),
+        ("a > 1", 1.049, "within the noise"),
+        ("a > 1", 1.06, "holds"),
+        ("a > 1", 0.94, "fails"),
+        ("not a > 1", 1.049, "within the noise"),
+        ("about(a, 1)", 1.02, "holds"),
+        ("about(a, 1)", 1.06, "within the noise"),
+        ("about(a, 1)", 1.09, "fails"),
+        # Half of a narrow tolerance, never more than what is level.
+        ("about(a, 1, 1)", 1.004, "holds"),
+        ("about(a, 1, 40)", 1.5, "holds"),
+        ("about(a, 1, 40)", 1.6, "within the noise"),
+        # One sure comparison decides for those that are not.
+        ("a > 1 and a > 2", 1.01, "fails"),
+        ("a > 1 or a > 0.5", 1.01, "holds"),
+    ],
+)
+def test_a_single_run_decides_nothing_that_is_called_level(holds: str, measured: float, verdict: str) -> None:
+    assert judged(read(holds), {"a": measured}, [], Words({}))[0] == verdict
+    # What is no result of a run is exact.
+    exact = judged(read(holds), {"a": measured}, [], Words({}), {"a"})[0]
+    assert exact == ("holds" if read(holds).value({"a": measured}) else "fails")
+    # So are repeats that are all alike.
+    alike = judged(read(holds), {"a": measured}, [{"a": measured}] * 3, Words({}))[0]
+    assert alike == exact
+
+
 def test_the_weakest_comparisons_stand_first_and_the_rest_are_counted() -> None:
     names = {"art_f4n": 1.0, "art_f5n": 2.0, "art_f6n": 3.0, "art_s6": 4.0, "art_p6n": 5.0}
     found, clauses = judged(read("art_f4n < min(art_f5n, art_f6n, art_s6, art_p6n)"), names, [], Words(_MEASURES))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from raidlab.run.kernel_facts import Sources, btrfs, dm, md, mount_of, volumes_below, zfs
-from raidlab.run.kernel_facts.stack import disks_below
+from raidlab.run.kernel_facts.stack import StackedDevice, disks_below, layer_facts
 
 TEXTS = Path(__file__).parent / "kernel_texts"
 MDSTAT = (TEXTS / "mdstat").read_text(encoding="utf-8")
@@ -178,6 +178,48 @@ def test_a_striped_volume_of_the_device_mapper(system: FakeSystem) -> None:
     assert found["details"]["made_by"] == "lvm"
     assert [member["name"] for member in found["members"]] == ["sda", "sdb"]
     assert found["unknown"] == {}
+
+
+# As a kernel gave them in the lab (tests/md-lab); letters of failures are those of its documentation.
+@pytest.mark.parametrize(
+    ("table", "status", "expected"),
+    [
+        ("0 65536 striped 2 128 253:0 0 253:1 0", "0 65536 striped 2 253:0 253:1 1 AA", ("optimal", "idle", None, 0)),
+        ("0 65536 striped 2 128 253:0 0 253:1 0", "0 65536 striped 2 253:0 253:1 1 AD", ("failed", None, None, 1)),
+        (
+            "0 65536 mirror core 2 1024 nosync 2 253:0 0 253:1 0",
+            "0 65536 mirror 2 253:0 253:1 64/64 1 AA 1 core",
+            ("optimal", "idle", None, 0),
+        ),
+        (
+            "0 65536 mirror core 1 1024 2 253:0 0 253:1 0",
+            "0 65536 mirror 2 253:0 253:1 2/64 1 AA 1 core",
+            ("optimal", "resync", 2 / 64, 0),
+        ),
+        (
+            "0 65536 mirror disk 2 253:9 1024 3 253:0 0 253:1 0 253:2 0",
+            "0 65536 mirror 3 253:0 253:1 253:2 64/64 1 ADA 3 disk 253:9 A",
+            ("degraded", "idle", None, 1),
+        ),
+    ],
+)
+def test_stripes_and_mirrors_of_the_device_mapper(
+    system: FakeSystem, table: str, status: str, expected: tuple[object, ...]
+) -> None:
+    found = logical_volume(system, table, status)
+    assert (found["state"], found["activity"], found["activity_share"], found["missing_members"]) == expected
+    assert found["level"] == table.split()[2]
+
+
+def test_a_namespace_of_nvme_names_its_controller(system: FakeSystem) -> None:
+    controller = system.root / "sys/class/nvme/nvme0"
+    controller.mkdir(parents=True)
+    (controller / "model").write_text("A Fast Drive\n", encoding="utf-8")
+    node = system.block("nvme0n2", {"nsid": "2", "queue/rotational": "0"})
+    (node / "device").symlink_to(controller)
+    facts = layer_facts(StackedDevice(node, "259:1"))
+    assert facts["namespace"] == "namespace 2 of nvme0 (A Fast Drive)"
+    assert "namespace" not in layer_facts(StackedDevice(system.block("sda"), "8:0"))
 
 
 def test_a_degraded_raid_volume_of_the_device_mapper(system: FakeSystem) -> None:

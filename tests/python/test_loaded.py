@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -45,12 +46,15 @@ def test_a_load_goes_when_its_run_is_killed(tmp_path: Path) -> None:
         "from raidlab.run.progress import Progress\n"
         "with under_load(sys.argv[1], [], StopFlag(), Progress()):\n    print('loaded', flush=True); time.sleep(1000)"
     )
-    with subprocess.Popen([sys.executable, "-c", code, str(job)], stdout=subprocess.PIPE, text=True) as killed:
+    command, place = [sys.executable, "-c", code, str(job)], {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=place) as killed:
         assert killed.stdout is not None and killed.stdout.readline() == "loaded\n"
         assert _processes_of(job) > 1
+        assert list(tmp_path.glob("raidlab-load-*"))
         killed.kill()
     for _ in range(600):
         if _processes_of(job) == 0:
+            assert not list(tmp_path.glob("raidlab-load-*"))
             return
         time.sleep(0.1)
     pytest.fail("the load goes on")

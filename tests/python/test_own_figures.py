@@ -293,7 +293,8 @@ def _depths(run: Run, title: str, line: str) -> set[float]:
 
 def test_the_axis_counts_all_volumes_unless_asked_otherwise(run: Run) -> None:
     assert _depths(run, "Figure 1: reads", "two") == {1, 4, 16}
-    assert _depths(run, "Figure 2: reads, uncorrected", "two") == {0.5, 2, 8}
+    # With one outstanding each of two volumes has half a request, which is no load of a volume.
+    assert _depths(run, "Figure 2: reads, uncorrected", "two") == {2, 8}
     assert _depths(run, "Figure 2: reads, uncorrected", "striped") == {1, 4, 16}
 
 

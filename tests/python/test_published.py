@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import shutil
 import subprocess
 import sys
@@ -10,8 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from raidlab.api import analyse, compare_with_published
+from raidlab.api import (
+    analyse,
+    check_figures,
+    compare_with_published,
+    is_page_current,
+    published_beside,
+    why_left_out,
+)
+from raidlab.cli.app import app
 from raidlab.directory import Directory
 from raidlab.errors import InputError
 from raidlab.published.compare import (
@@ -22,14 +32,16 @@ from raidlab.published.compare import (
     compare_run,
     error_of,
     errors_of,
+    held_words,
     write_csv,
 )
 from raidlab.published.quantities import checked_measure
+from raidlab.report import PAGE, write_page
 from raidlab.report.figures import make_figures
 from raidlab.report.figures.own import own_key
 from raidlab.report.published import standing_of
-from raidlab.results import Run
-from raidlab.study import load_study
+from raidlab.results import Run, load_run
+from raidlab.study import load_study, study_names
 from raidlab.study.mapping import load_mapping
 from raidlab.study.published import half_unit, read_claims
 
@@ -187,7 +199,9 @@ def test_figures_of_other_hardware_are_no_errors(small_run: Run, small_folder: P
     own = standing_of(comparison)
     assert own is not None and "figures lie within" in own.headline and own.errors
     elsewhere = standing_of(replace(comparison, target="live"))
-    assert elsewhere is not None and elsewhere.headline == "1 of 2 published conclusions hold here."
+    assert elsewhere is not None and elsewhere.headline == (
+        "1 of 2 published conclusions hold here (all on partly fitted figures); 1 fails."
+    )
     assert "of its own hardware" in elsewhere.details and elsewhere.errors == []
     assert [row.id for row in elsewhere.misses] == ["s-wrong"]
 
@@ -226,6 +240,12 @@ def test_what_is_only_derived_is_no_published_conclusion(small_run: Run, small_f
         ('holds = "raid10 > raid5"', 'holds = "raid10 ~ raid5"', "is written about"),
         ('not_evaluated = "nobody can"', 'not_evaluated = "x"\nvalue = "small"', "exactly one"),
         ('target = "sim"', 'target = "sim"\nspeed = 3', "speed"),
+        ('value = "4 / 5"', 'value = "4 / (2 - 2)"', r"claim\.s-formula\.value: .* divides by 0"),
+        ('value = "4 / 5"', "value = \"4 * 'five'\"", "is a text; accepted: a number"),
+        ('value = "4 / 5"', 'value = "sqrt(4, 5)"', "gives sqrt 2 arguments; accepted: 1"),
+        ('value = "4 / 5"', 'value = "raid10 > raid5"', "is true or false"),
+        ('holds = "raid10 > raid5"', "holds = \"raid10 > 'raid5'\"", "a number and a text beside each other"),
+        ('holds = "raid10 > raid5"', 'holds = "raid10 - raid5"', "is no comparison"),
     ],
 )
 def test_mistakes_of_a_mapping_name_their_place(small_folder: Path, old: str, new: str, said: str) -> None:
@@ -240,7 +260,119 @@ def test_a_measure_that_names_nothing_is_an_error_of_its_row(small_run: Run, sma
     file = small_folder / "quantities.toml"
     file.write_text(QUANTITIES.replace('array = "raid10"', 'array = "raid99"'), encoding="utf-8")
     row = _rows(small_run, small_folder)["s-order"]
-    assert row.verdict == "error" and "raid99" in row.note
+    assert row.verdict == "error"
+    assert row.note == "quantities.toml: claim.s-order.holds: measure.raid10: the study has no array 'raid99'"
+
+
+def test_what_only_a_run_shows_to_have_no_value_names_its_key(small_run: Run, small_folder: Path) -> None:
+    file = small_folder / "quantities.toml"
+    file.write_text(QUANTITIES.replace('"4 / 5"', '"4 / (raid10 - raid10)"'), encoding="utf-8")
+    row = _rows(small_run, small_folder)["s-formula"]
+    assert row.verdict == "error" and row.note.startswith("quantities.toml: claim.s-formula.value: ")
+    columns = small_folder / "columns.toml"
+    columns.write_text(COLUMNS.replace("100 * here / base", "here / (base - base)"), encoding="utf-8")
+    row = _rows(small_run, small_folder)["relative:raid0,8:relative"]
+    assert row.verdict == "error" and row.note.startswith("columns.toml: table 'rel*.csv', column.relative.value: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('kind = "plan"', 'kind = "plans"', r"measure\.small: .*'plans'"),
+        ('size = "8KiB"', 'size = "8KiB", sizes = 3', r"measure\.small\.sizes"),
+    ],
+)
+def test_a_measure_of_no_kind_is_refused_before_a_run(small_folder: Path, old: str, new: str, said: str) -> None:
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace(old, new), encoding="utf-8")
+    with pytest.raises(InputError, match=said) as error:
+        check_figures(load_study(small_folder / "study.toml"))
+    assert "quantities.toml" in str(error.value)
+
+
+def test_conclusions_say_whether_they_rest_on_fitted_figures(small_run: Run, small_folder: Path) -> None:
+    """The table that the small study was fitted to has throughputs of raid0 and raid10, not of raid5."""
+    own = """
+[measure.time0]
+kind = "metric"
+metric = "response_time_ms_mean"
+array = "raid0"
+workload = "writes"
+at = "heaviest"
+[conclusion.fitted]
+says = "a"
+holds = "raid10 < raid0"
+[conclusion.both]
+says = "b"
+holds = "raid10 > raid5"
+[conclusion.another-metric]
+says = "c"
+holds = "time0 > 0.001"
+[fit]
+"""
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]\n", own), encoding="utf-8")
+    comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
+    kinds = {row.id: row.kind for row in comparison.conclusions}
+    assert kinds == {"fitted": "fitted", "both": "partly fitted", "another-metric": "predicted"}
+    assert {row.kind for row in comparison.published if row.id in ("s-order", "s-wrong")} == {"partly fitted"}
+    said = "4 of 5 hold (1 of 1 on predicted figures, 2 of 3 on partly fitted ones, 1 of 1 on fitted ones); 1 fails"
+    assert held_words(comparison.asked, "hold") == said
+    standing = standing_of(comparison)
+    assert standing is not None and "1 of 1 on predicted figures, 2 of 3 on partly fitted ones" in standing.headline
+    # Nothing was fitted to other hardware.
+    elsewhere = load_mapping(small_folder / "study.toml")
+    other = replace(elsewhere, quantities=elsewhere.quantities.model_copy(update={"target": "original"}))
+    found = compare_run(analyse(small_run), other, is_published=False)
+    assert {row.kind for row in found.conclusions} == {"predicted"}
+
+
+def test_a_page_is_current_until_its_comparison_changes(small_run: Run, small_folder: Path) -> None:
+    copy = small_folder / "run"
+    shutil.copytree(small_run.folder, copy)
+    run, study = load_run(copy), small_folder / "study.toml"
+    (copy / PAGE).unlink(missing_ok=True)
+    assert not is_page_current(run)
+    published_beside(run, study)
+    write_page(analyse(run))
+    assert is_page_current(run)
+    before = (copy / "comparison.csv").stat()
+    published_beside(run, study)
+    assert (copy / "comparison.csv").stat().st_ino == before.st_ino and is_page_current(run)
+    (small_folder / "quantities.toml").write_text(
+        QUANTITIES.replace("raid5 > raid10", "raid5 > raid0"), encoding="utf-8"
+    )
+    os.utime(copy / PAGE, ns=(before.st_mtime_ns, before.st_mtime_ns))
+    published_beside(run, study)
+    assert not is_page_current(run)
+
+
+def test_a_report_says_that_its_comparison_is_left_out(
+    small_run: Run, small_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(small_folder, small_folder / "studies" / "small")
+    monkeypatch.chdir(small_folder)
+    run = small_folder / "run"
+    shutil.copytree(small_run.folder, run)
+    assert why_left_out(load_run(run)) == ""
+    file = small_folder / "studies" / "small" / "study.toml"
+    file.write_text(file.read_text(encoding="utf-8") + "# other\n", encoding="utf-8")
+    assert "study.toml of 'small' is no longer as it was run" in why_left_out(load_run(run))
+    done = CliRunner().invoke(app, ["report", str(run)])
+    assert "is left out" in done.stderr
+    assert "is left out" in (run / PAGE).read_text(encoding="utf-8")
+    assert not is_page_current(load_run(run)), "what compares now has to write the page again"
+
+
+@pytest.mark.parametrize("name", ["chen1990", "hauser1996", "jlab1998", "ou2007", "uselton2000"])
+def test_a_large_study_is_shown_on_a_screen(name: str) -> None:
+    short, full = (CliRunner().invoke(app, ["study", "show", name, *words]) for words in ([], ["--all"]))
+    assert short.exit_code == full.exit_code == 0
+    assert len(short.stdout.splitlines()) <= 45 < len(full.stdout.splitlines())
+
+
+def test_titles_of_studies_are_set_in() -> None:
+    lines = CliRunner().invoke(app, ["study", "list"]).stdout.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert {line[:16].strip() for line in lines} <= {*study_names(), ""}
 
 
 def test_a_run_of_another_study_is_refused(small_run: Run) -> None:
@@ -275,7 +407,7 @@ def test_a_terminal_of_80_columns_reads_verdicts_in_words(
         return text
 
     short = printed(all_rows=False, details=False)
-    assert "holds: Mirrors write faster" in short and "raid10 gives" in short
+    assert "holds (partly fitted): Mirrors write faster" in short and "raid10 gives" in short
     assert "raid10 = " not in short and "relative:raid0,8" not in short.split("where")[0]
     assert "raid10 = " in printed(all_rows=False, details=True)
     assert "s-skipped" in printed(all_rows=True, details=True)
@@ -330,7 +462,11 @@ KNOWN_MISSES = {
     "c90-large-abs-gain",
     "c90-small-abs-loss",
     "large-crossing",
+    # Percents of the maximum, and a maximum: the study's plateau lies lower than where these disks are always busy.
     "c90-raid0-pct-after",
+    "c90-raid5-pct-after",
+    "c90-raid5-pct-before",
+    "c90-max-raid1-small-write",
     "idle_components:request_overhead,0,full_stripe:low_ms",
     # One figure, printed twice: within 2.4 % in the full run.
     "c90-average-full",

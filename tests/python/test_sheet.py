@@ -21,6 +21,8 @@ from raidlab.published.scorecard import (
 )
 from raidlab.published.scorecard.make import SheetRow, is_ahead
 from raidlab.published.scorecard.plan import PlannedTest
+from raidlab.report.page import render
+from raidlab.report.sheet import shown_sheet
 from raidlab.results import Run
 
 STUDY = """
@@ -221,3 +223,22 @@ def test_what_machines_measured_stands_where_the_run_has_nothing(folder: Path, r
     file.write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="holds no such results"):
         load_network(f"fast={file}")
+
+
+def test_the_page_has_the_sheet_and_who_comes_first(folder: Path, run: Run) -> None:
+    made = make_sheet(load_plan(folder / "study.toml"), boxes_of(analyse(run)))
+    shown = shown_sheet(made)
+    assert shown.headline == "fast passes all qualifying tests; slow fails at least one."
+    assert shown.places[0] == ("fast", "first in 1 of 1 tests that rank")
+    judged, beside = shown.side
+    cells = {row[0].text: row[1:] for row in judged.rows}
+    assert [cell.style for cell in cells["qualifying tests"]] == ["", "fails", "holds"]
+    assert not {row[0].text for row in beside.rows} & set(cells)
+    page = render(analyse(run), [], [], sheet=made)
+    assert 'id="sheet"' in page and "first in 1 of 1" in page
+
+
+def test_what_is_no_box_is_left_out_and_ranks_nobody(folder: Path, run: Run) -> None:
+    plan = load_plan(folder / "study.toml").model_copy(update={"leave_out": ["fast"]})
+    [alone] = make_sheet(plan, boxes_of(analyse(run))).boxes
+    assert alone.box == "slow" and alone.rows[0].rank is None, "where there is one box nobody is first"

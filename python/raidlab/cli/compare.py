@@ -121,7 +121,7 @@ def _side(words: str, out: Path, option: str) -> Side:
     """A run, or an array or a target of it, by its name."""
     from raidlab.analysis.metrics.run_comparison import Side
     from raidlab.results import load_run
-    from raidlab.study.find import did_you_mean
+    from raidlab.study.find import did_you_mean, nearest
 
     name, target, array = _parts(words, out, option)
     run = load_run(folder_of(name, out, option))
@@ -129,7 +129,7 @@ def _side(words: str, out: Path, option: str) -> Side:
     for what, part, known in (("target", target, targets), ("array", array, [one.name for one in run.study.array])):
         if part is not None and part not in known:
             message = f"the run has no such {what}{did_you_mean(part, known)}"
-            raise InputError.one(option, message, value=f"'{words}'", accepted=", ".join(known))
+            raise InputError.one(option, message, value=f"'{words}'", accepted=nearest(part, known))
     return Side(run, array, words, target)
 
 

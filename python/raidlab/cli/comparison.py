@@ -5,7 +5,7 @@ Invariant: nothing is worked out here but wording and rounding.
 
 from __future__ import annotations
 
-import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
@@ -15,11 +15,14 @@ from rich.text import Text
 from raidlab.cli.output import plain_table
 from raidlab.cli.terminal import console
 from raidlab.fit import FitResult
-from raidlab.published.compare import Errors, PublishedComparison, PublishedRow, errors_of
+from raidlab.published.compare import Errors, PublishedComparison, PublishedRow, errors_of, held_words
+from raidlab.stats import NOTHING_SHOWN_PERCENT
 from raidlab.study.parameters import Parameter
+from raidlab.wrapping import wrapped
 
 _STYLES = {"error": "bold red", "fails": "yellow", "within the noise": "yellow", "holds": "green"}
-_WIDTH = 80
+_REST = (("no published value", "without a published value"), ("not evaluated", "not evaluated"))
+_INDENT = 6
 
 
 def print_comparison(comparison: PublishedComparison, *, all_rows: bool, details: bool) -> None:
@@ -57,8 +60,10 @@ def _print_judged(title: str, rows: Sequence[PublishedRow], out: Console, *, det
     found = [row for row in rows if row.is_judged]
     if not found:
         return
-    alone = "; one run, without intervals" if all(row.is_single for row in found) else ""
-    out.print(Text(f"\n{title}{alone}", style="bold"))
+    out.print(Text(f"\n{title}", style="bold"))
+    if all(row.is_single for row in found):
+        said = f"One run, without intervals: what differs by less than {NOTHING_SHOWN_PERCENT:g} % is within the noise."
+        out.print(Text("\n".join(wrapped(said)), style="dim"))
     for row in found:
         for line in _lines(row, details=details):
             out.print(line)
@@ -68,7 +73,9 @@ def _lines(row: PublishedRow, *, details: bool) -> Iterator[Text]:
     """A row in lines of at most 80 columns; its expression and what stands behind its names with ``details``."""
     printed = f"{row.published.text} {row.published.unit}".strip()
     if row.is_judged:
-        yield from _wrapped(f"{row.verdict}: ", row.says or printed or row.title, style=_STYLES[row.verdict])
+        # What it rests on, where that is more than a count of it.
+        basis = f" ({row.kind})" if row.kind else ""
+        yield from _wrapped(f"{row.verdict}{basis}: ", row.says or printed or row.title, style=_STYLES[row.verdict])
         said = [row.sentence, row.note, *([f"{row.id}: {row.details}"] if details else [])]
     elif row.value is not None:
         error = "" if row.error is None else f"  {row.error:+.3g} {row.error_unit}"
@@ -82,14 +89,14 @@ def _lines(row: PublishedRow, *, details: bool) -> Iterator[Text]:
     if details and not row.is_judged:
         said.append(row.id)
     for text in filter(None, said):
-        for line in textwrap.wrap(text, _WIDTH - 6, break_on_hyphens=False):
-            yield Text(f"      {line}", style="dim")
+        for line in wrapped(text, indent=_INDENT):
+            yield Text(line, style="dim")
 
 
 def _wrapped(head: str, text: str, *, style: str) -> Iterator[Text]:
-    for index, line in enumerate(textwrap.wrap(f"{head}{text}", _WIDTH - 4, break_on_hyphens=False)):
-        cut = len(head) if index == 0 else 0
-        yield Text("  " if index == 0 else "    ").append(line[:cut], style=style).append(line[cut:])
+    for index, line in enumerate(wrapped(f"{head}{text}", indent=2, hanging=4)):
+        cut = 2 + len(head) if index == 0 else 0
+        yield Text("").append(line[:cut], style=style).append(line[cut:])
 
 
 def _errors(title: str, rows: Sequence[PublishedRow]) -> Table:
@@ -121,24 +128,29 @@ def _left_out(one: Errors) -> str:
 def _counts(comparison: PublishedComparison) -> str:
     verdicts = [row.verdict for row in comparison.rows]
     parts = [f"{verdicts.count('compared')} figures compared"]
-    parts += [
-        f"{verdicts.count(word)} {word}"
-        for word in ("holds", "fails", "within the noise", "no published value", "not evaluated")
-    ]
+    parts += [f"{verdicts.count(word)} {said}" for word, said in _REST if word in verdicts]
     if comparison.errors:
         parts.append(f"{len(comparison.errors)} ERRORS in the mapping")
     fitted = f"{len(comparison.fitted)} fitted parameters against {comparison.data_points} data points"
     others = sum(parameter.status != "fitted" for parameter in comparison.parameters.values())
-    return f"{'; '.join(parts)}\n{fitted}; {others} published or assumed\n"
+    held = f"{held_words(comparison.asked, f'conclusions and claims hold on {comparison.target}')}."
+    lines = [*([held] if comparison.asked else []), f"{'; '.join(parts)}.", f"{fitted}; {others} published or assumed."]
+    return "\n".join("\n".join(wrapped(line)) for line in lines)
 
 
-def print_parameters(title: str, parameters: Mapping[str, Parameter]) -> None:
-    """Print parameters with where each comes from."""
+def print_parameters(hardware: str, parameters: Mapping[str, Parameter], *, all_rows: bool) -> None:
+    """Print parameters with where each comes from; how many come from where unless ``all_rows``."""
+    if not all_rows:
+        known = Counter(parameter.status for parameter in parameters.values())
+        told = ", ".join(f"{count} {status}" for status, count in known.items())
+        for line in wrapped(f"parameters of {hardware}: {told} (--all lists them)", hanging=2):
+            console().print(Text(line))
+        return
     rows = (
         (name, f"{one.value:.5g}", one.unit, one.status, ", ".join(one.to), one.why) for name, one in parameters.items()
     )
     headings = ("parameter", "value", "unit", "status", "to", "why")
-    console().print(plain_table(title, headings, rows, right=("value",)))
+    console().print(plain_table(f"\nparameters of {hardware}", headings, rows, right=("value",)))
 
 
 def print_fit(found: FitResult) -> None:

@@ -9,6 +9,7 @@ Invariants:
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from rich.console import Console
@@ -20,14 +21,18 @@ from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison, Point
 from raidlab.cli.terminal import console
 from raidlab.report.answer import PER_WORDS, answers
 from raidlab.report.sections import space_words, stream_rows, target_title
+from raidlab.results.volumes import volume_words
 from raidlab.study import LoadedStudy, expand, study_names
 from raidlab.study.check import engine_of
 from raidlab.study.units import format_time_ns
 from raidlab.study.words import ENGINES
 from raidlab.study.workload import CopyStream, Load, Workload
+from raidlab.wrapping import wrapped
 
 _WIDTH = 80
 _PERCENTILES = (50, 90, 99)
+# Longer lists of arrays and workloads are counted where not all is asked for.
+_FEW, _FEW_VALUES = 12, 4
 # What is told also where it is as it should be: that files came from where they are said to, how accurate the meter is.
 _ALWAYS_TOLD = ("page_cache", "read_again", "zone_spread", "second_tool")
 VERDICT_STYLE = {"PASS": "green", "UNKNOWN": "dim", "WARN": "yellow", "INVALID": "bold red"}
@@ -39,11 +44,19 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
     for target in dict.fromkeys(point.target for point in analysis.points):
         out.print(Text(f"\n{target_title(analysis, target)}", style="bold"))
         print_tables(out, analysis, target)
+        if target == "live":
+            _print_standing(out, analysis)
     print_findings(out, findings)
     if analysis.run.study.compare:
         for answer in answers(analysis, findings):
             said = f"{answer.caution} {answer.sentence}".strip()
             out.print(Text(f"\n{answer.title}: ", style="bold").append(Text(said, style="not bold")))
+
+
+def _print_standing(out: Console, analysis: Analysis) -> None:
+    """What the arrays are that stand already: not raidlab's."""
+    for name, array in analysis.run.standing.items():
+        out.print(Text(f"{name}: not raidlab's, {volume_words(array, analysis.run.live_members(name))}"))
 
 
 def print_tables(out: Console, analysis: Analysis, target: str) -> None:
@@ -246,7 +259,9 @@ def print_studies() -> None:
             title = str(toml(read_text(file)).get("title", ""))
         except (OSError, ValueError) as error:
             title = f"cannot be read: {error}"
-        out.print(Text(f"{name:<{width}}", style="bold").append(Text(title, style="not bold")))
+        for index, line in enumerate(wrapped(f"{name:<{width}}{title}", hanging=width)):
+            cut = width if index == 0 else 0
+            out.print(Text(line[:cut], style="bold").append(Text(line[cut:], style="not bold")))
 
 
 def streams_words(streams: list[CopyStream]) -> str:
@@ -265,28 +280,55 @@ def _print_load(load: Load, of: str) -> None:
         out.print(f"hold{of}: p{load.hold.percentile:g} at {at}")
 
 
-def _workload_row(workload: Workload) -> tuple[str, str, str, str]:
+def _workload_row(workload: Workload, *, all_rows: bool) -> tuple[str, str, str, str]:
     if workload.trace is not None:
         return workload.name, workload.trace.only, "of the trace", workload.trace.file
     size = workload.size
-    shown = ", ".join(f"{key} {value}" for key, value in size if key != "kind")
+    shown = ", ".join(f"{key} {_listed(value, all_rows=all_rows)}" for key, value in size if key != "kind")
     place = workload.address.kind if workload.streams is None else streams_words(workload.streams)
     return workload.name, f"{workload.read:.0%}", f"{size.kind}: {shown}", place
 
 
-def print_study(loaded: LoadedStudy) -> None:
-    """Print what a study asks: arrays, workloads, loads, targets, cells."""
+def _listed(value: object, *, all_rows: bool) -> str:
+    """A value of a study; a long list by its ends."""
+    if not isinstance(value, list) or all_rows or len(value) <= _FEW_VALUES:
+        return str(value)
+    return f"{len(value)} from {value[0]} to {value[-1]}"
+
+
+def print_study(loaded: LoadedStudy, *, all_rows: bool) -> None:
+    """Print what a study asks: targets, cells, loads, arrays, workloads; long tables as a line unless ``all_rows``."""
     study, out = loaded.study, console()
     out.print(Text(f"{study.name}: {study.title}", style="bold"))
     if study.description:
-        out.print(study.description.strip())
-    arrays = ((array.name, array.group, array.tree) for array in study.array)
-    out.print(plain_table("arrays", ("name", "group", "tree"), arrays))
-    out.print(plain_table("workloads", ("name", "reads", "size", "address"), map(_workload_row, study.workload)))
+        out.print("\n".join(wrapped(study.description.strip())))
+    _print_cells(loaded)
     _print_load(study.load, "")
-    for workload in study.workload:
-        if workload.load is not None:
-            _print_load(workload.load, f" of {workload.name}")
+    own = [workload for workload in study.workload if workload.load is not None]
+    if all_rows or len(study.workload) <= _FEW:
+        for workload in own:
+            _print_load(workload.load or study.load, f" of {workload.name}")
+    elif own:
+        out.print(f"{len(own)} workloads have loads of their own")
+    if all_rows or len(study.array) <= _FEW:
+        arrays = ((array.name, array.group, array.volume or array.tree) for array in study.array)
+        out.print(plain_table("arrays", ("name", "group", "tree"), arrays))
+    else:
+        groups = Counter(array.group for array in study.array)
+        told = ", ".join(f"{name} {count}" for name, count in groups.items())
+        out.print("\n".join(wrapped(f"{len(study.array)} arrays (--all lists them), by group: {told}", hanging=2)))
+    if all_rows or len(study.workload) <= _FEW:
+        rows = (_workload_row(workload, all_rows=all_rows) for workload in study.workload)
+        out.print(plain_table("workloads", ("name", "reads", "size", "address"), rows))
+    else:
+        told = ", ".join(workload.name for workload in study.workload[:_FEW])
+        others = f" and {len(study.workload) - _FEW} others" if len(study.workload) > _FEW else ""
+        out.print("\n".join(wrapped(f"{len(study.workload)} workloads (--all lists them): {told}{others}", hanging=2)))
+
+
+def _print_cells(loaded: LoadedStudy) -> None:
+    """On what a study can be run, and how many cells that takes."""
+    study, out = loaded.study, console()
     for name in ENGINES:
         if study.has_target(name):
             full, quick = (expand(study, name, seed=study.seed, quick=quick) for quick in (False, True))

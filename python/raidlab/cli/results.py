@@ -15,7 +15,7 @@ from raidlab.cli import compare
 from raidlab.cli.endings import code_of
 from raidlab.cli.options import Json, Out, RunName, argument, option
 from raidlab.cli.run_folders import RUNS, folder_of, runs_in
-from raidlab.cli.terminal import printing, writing
+from raidlab.cli.terminal import printing, say, writing
 from raidlab.errors import InputError
 
 app = typer.Typer(help="List, show, query, compare and export what was run.", no_args_is_help=True)
@@ -44,7 +44,7 @@ def list_runs(out: Out = RUNS, as_json: Json = False) -> None:
 def show(run: RunName, out: Out = RUNS, as_json: Json = False) -> None:
     """Print a run as a report: the answer, plots, tables, checks; the exit code is 3 if a check says INVALID."""
     from raidlab.analysis.checks import run_checks
-    from raidlab.api import analyse, choice_of, published_again, study_of
+    from raidlab.api import analyse, choice_of, published_again, study_of, why_left_out
     from raidlab.cli.output import print_json
     from raidlab.cli.show import print_report
     from raidlab.published.rules import choice_text
@@ -55,6 +55,8 @@ def show(run: RunName, out: Out = RUNS, as_json: Json = False) -> None:
         if as_json:
             print_json(analysis, findings)
         else:
+            if left_out := why_left_out(analysis.run):
+                say(left_out)
             print_report(analysis, findings, published_again(analysis.run, keep=False))
             study = study_of(analysis.run)
             choice = choice_of(analysis.run, study) if study is not None else None

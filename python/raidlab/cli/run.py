@@ -27,6 +27,7 @@ Examples:
   raidlab run my-study.toml --on /mnt/disk1/ --on /mnt/disk2/
   raidlab run jlab1998 --on /mnt/box/ --machine 10.0.0.11:7070 --key key
   raidlab run uselton2000 --on 0/a=/mnt/1/,/mnt/2/,/mnt/3/ --on 1/b=/mnt/4/,/mnt/5/,/mnt/6/
+  raidlab run my-study.toml --on /mnt/disk1/ --on raid10=/dev/md0,raid6=/dev/md1
   raidlab run --resume last"""
 
 
@@ -53,7 +54,8 @@ def run(
             "TARGET",
             "sim, original (the hardware the study describes), emulated (modelled disks on the real clock), "
             "memory, a directory to make member files in, "
-            "a block device, or a group of these (NAME/NAME=PLACE,PLACE,...); may be repeated. "
+            "a block device, a group of these (NAME/NAME=PLACE,PLACE,...), "
+            "or arrays of the study that stand already (ARRAY=PLACE,ARRAY=PLACE); may be repeated. "
             "The study's own choice by default.",
             autocompletion=complete_target,
         ),
@@ -134,7 +136,7 @@ def run(
 def _report(result: Run, study: str | None, prices: str | None, *, as_json: bool) -> tuple[Path, list[Finding]]:
     """Print a run and write its page, after keeping the user's prices with it; the page's path, and the findings."""
     from raidlab.analysis.checks import run_checks
-    from raidlab.api import analyse, choice_of, published_beside, study_of, with_prices
+    from raidlab.api import analyse, choice_of, published_beside, sheet_of, study_of, with_prices
     from raidlab.cli.output import print_json, print_run
     from raidlab.cli.terminal import printing
     from raidlab.published.rules import choice_text
@@ -145,7 +147,8 @@ def _report(result: Run, study: str | None, prices: str | None, *, as_json: bool
     if prices is not None and of_run is not None:
         with_prices(result, of_run, prices)
     choice = choice_of(result, of_run) if of_run is not None else None
-    page = write_page(analysis, published_beside(result, study) if study is not None else None, choice)
+    sheet = sheet_of(result, of_run) if of_run is not None else None
+    page = write_page(analysis, published_beside(result, study) if study is not None else None, choice, sheet)
     findings = run_checks(analysis)
     with printing():
         if as_json:

@@ -11,7 +11,6 @@ Invariants:
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Iterator
 
 from rich.console import Console
@@ -30,8 +29,8 @@ from raidlab.report.cards import Card, cards_of
 from raidlab.report.page import verdict_counts
 from raidlab.report.published import Standing, both, concluded, standing_in
 from raidlab.report.sections import target_title
+from raidlab.wrapping import WIDTH, wrapped
 
-_WIDTH = 80
 _BAR, _CURVE = 18, 8
 _MARKS = {"ahead": "+", "level": "=", "behind": "-"}
 # Workloads have so many letters before a clause.
@@ -97,14 +96,13 @@ def _print_card(out: Console, card: Card) -> None:
     for verdict in ("INVALID", "WARN", "UNKNOWN"):
         names = [finding.check for finding in card.care if finding.verdict == verdict]
         if names:
-            words = textwrap.wrap(f"{verdict} {', '.join(names)}", _WIDTH)
-            out.print(Text("\n".join(words), style=VERDICT_STYLE[verdict]))
+            out.print(_wrapped(f"{verdict} {', '.join(names)}", style=VERDICT_STYLE[verdict]))
 
 
 def _clause_lines(clause: Clause) -> list[str]:
     """A mark, the workload, and what is said; what does not fit stands below, where it began."""
     figure = f": {clause.figure}" if clause.figure else ""
-    said = _lines(f"{clause.said}{figure}", _WIDTH - _WORK - 5)
+    said = wrapped(f"{clause.said}{figure}", width=WIDTH - _WORK - 5)
     head = f"  {_MARKS.get(clause.standing, ' ')} {_cut(clause.workload, _WORK):<{_WORK}} "
     return [f"{head if index == 0 else ' ' * len(head)}{line}" for index, line in enumerate(said)]
 
@@ -178,10 +176,4 @@ def _cut(text: str, width: int) -> str:
 
 
 def _wrapped(text: str, style: str = "") -> Text:
-    return Text("\n".join(_lines(text, _WIDTH)), style=style)
-
-
-def _lines(text: str, width: int) -> list[str]:
-    """Lines of so many cells; a number is not parted from its unit."""
-    kept = text.replace(" %", "\u00a0%").replace(" points", "\u00a0points")
-    return [line.replace("\u00a0", " ") for line in textwrap.wrap(kept, width)]
+    return Text("\n".join(wrapped(text)), style=style)

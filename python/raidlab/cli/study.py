@@ -28,8 +28,11 @@ def list_studies() -> None:
 
 
 @app.command("show")
-def show(study: Study) -> None:
-    """Check a study file and show its arrays, workloads, loads, and how many cells it runs."""
+def show(
+    study: Study,
+    all_rows: Annotated[bool, flag("--all", "List every array, workload and parameter of a study of many.")] = False,
+) -> None:
+    """Check a study file and show how many cells it runs, its loads, arrays and workloads."""
     from raidlab.api import check_figures
     from raidlab.cli.comparison import print_parameters
     from raidlab.cli.output import print_study
@@ -39,11 +42,11 @@ def show(study: Study) -> None:
     loaded = load_study(study)
     check_study(loaded)
     check_figures(loaded)
-    print_study(loaded)
+    print_study(loaded, all_rows=all_rows)
     # Today's disks may stand behind the study's own hardware.
     for hardware in {one.name: one for one in loaded.hardware.values()}.values():
         if hardware.parameters:
-            print_parameters(f"\nparameters of {hardware.name}", hardware.parameters)
+            print_parameters(hardware.name, hardware.parameters, all_rows=all_rows)
 
 
 @app.command("compare")
@@ -63,16 +66,18 @@ def compare(
     """Set every published figure of a study beside what its own hardware gives in the simulator.
 
     Prints the errors of each table, what misses, and the study's claims and conclusions in words. Every figure is in
-    comparison.csv, which it writes into the run's folder. The exit code is 3 if a check says INVALID of the run.
+    comparison.csv, which it writes into the run's folder; the report is written again where that has changed. The exit
+    code is 3 if a check says INVALID of the run.
     """
     import sys
     from pathlib import Path
 
     from raidlab.analysis.checks import run_checks
-    from raidlab.api import analyse, choice_of, published_beside, run_study
+    from raidlab.api import analyse, choice_of, is_page_current, published_beside, run_study, sheet_of
     from raidlab.cli.comparison import print_comparison
     from raidlab.published.compare import FILE
-    from raidlab.report import write_page
+    from raidlab.published.quantities import check_measures
+    from raidlab.report import PAGE, write_page
     from raidlab.results import load_run
     from raidlab.run.progress import progress_on
     from raidlab.study import load_study
@@ -81,6 +86,7 @@ def compare(
     loaded = load_study(study)
     # What cannot be compared is not run first.
     mapping = load_mapping(loaded.file)
+    check_measures(loaded.file.parent)
     target = mapping.quantities.target
     if run is not None:
         result = load_run(folder_of(run, Path(out), "--run"))
@@ -100,7 +106,11 @@ def compare(
     analysis = analyse(result)
     with printing():
         print_comparison(comparison, all_rows=all_rows, details=details)
-    say(f"written: {result.folder / FILE}; report: {write_page(analysis, comparison, choice_of(result, loaded))}")
+    if is_page_current(result):
+        say(f"report, with the same comparison: {result.folder / PAGE} (raidlab report writes it again)")
+    else:
+        page = write_page(analysis, comparison, choice_of(result, loaded), sheet_of(result, loaded))
+        say(f"written: {result.folder / FILE}; report: {page}")
     if comparison.errors:
         raise typer.Exit(EXIT_BAD_INPUT)
     findings = run_checks(analysis)
@@ -198,7 +208,7 @@ def choice(
 
     Candidates, figures and rules are in the study's choice.toml.
     """
-    from raidlab.api import analyse, choice_of, others_of, published_beside, with_prices
+    from raidlab.api import analyse, choice_of, others_of, published_beside, sheet_of, with_prices
     from raidlab.published.rules import choice_json, choice_text, kept_prices, load_choice, make_choice
     from raidlab.report import write_page
     from raidlab.results import load_run
@@ -213,7 +223,7 @@ def choice(
     with printing():
         print(choice_json(made) if as_json else choice_text(made), end="\n" if as_json else "")
     if not of and choice_of(result, loaded) is not None:
-        say(f"report: {write_page(analyse(result), published_beside(result, loaded), made)}")
+        say(f"report: {write_page(analyse(result), published_beside(result, loaded), made, sheet_of(result, loaded))}")
 
 
 @app.command("sizes")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from raidlab.errors import InputError, RefusedError
 from raidlab.run.members import device_bytes, is_read_only
+from raidlab.run.volumes import usable_bytes
 from raidlab.study.cell import Opaque
 from raidlab.study.find import did_you_mean, looks_like_path
 from raidlab.study.units import format_bytes
@@ -27,7 +28,7 @@ ACCEPTED = "a file, a directory, a block device, null, memory, or an array over 
 NULL_BYTES = 1024**4
 MEMORY_BYTES = 256 * 1024**2
 
-# Files are read in whole pages. The last page of a file that raidlab made holds its mark and is no part of the target.
+# Files are read in whole pages.
 _PAGE_BYTES = 4096
 _LONGEST_NAME = 60
 
@@ -179,7 +180,7 @@ def _place(word: str, given_up: set[Path], file_bytes: int) -> Place:
     if stat.S_ISBLK(status.st_mode):
         return Place(word, "block", _block_bytes(word, path), path, path.resolve() in given_up)
     if stat.S_ISREG(status.st_mode):
-        usable = status.st_size // _PAGE_BYTES * _PAGE_BYTES - _PAGE_BYTES
+        usable = usable_bytes(status.st_size)
         if usable < _PAGE_BYTES:
             size = format_bytes(status.st_size) if status.st_size else "nothing"
             raise _error(word, f"holds {size}, which is too little to measure", "a file of at least 8 KiB")

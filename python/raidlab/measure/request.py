@@ -25,7 +25,7 @@ from raidlab.measure.words import (
 )
 from raidlab.study import LoadedStudy, load_study
 from raidlab.study.cell import Drive
-from raidlab.study.find import did_you_mean
+from raidlab.study.find import did_you_mean, nearest
 from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 
 _DEFAULT_SEED = 1
@@ -148,7 +148,7 @@ def _tables(loaded: LoadedStudy, name: str | None) -> tuple[Document, Document]:
     if name is not None and name not in names:
         hint = did_you_mean(name, names)
         message = f"'{loaded.study.name}' has no workload of this name{hint}"
-        raise InputError.one("--workload", message, value=f"'{name}'", accepted=", ".join(names))
+        raise InputError.one("--workload", message, value=f"'{name}'", accepted=nearest(name, names))
     found = dict(document["workload"][names.index(name) if name is not None else 0])
     load = dict(found.pop("load", document.get("load", {})))
     found.pop("arrays", None)

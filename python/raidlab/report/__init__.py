@@ -4,6 +4,6 @@ Invariant: a report reads an analysis; it never runs anything.
 """
 
 from raidlab.report.answer import answers
-from raidlab.report.page import render, write_page
+from raidlab.report.page import PAGE, render, write_page
 
-__all__ = ["answers", "render", "write_page"]
+__all__ = ["PAGE", "answers", "render", "write_page"]

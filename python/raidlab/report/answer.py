@@ -20,10 +20,9 @@ from dataclasses import dataclass, replace
 from raidlab.analysis.checks import INVALID, WARN, Finding, shared_device
 from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison
 from raidlab.analysis.metrics.point import OPEN_LOADS
-from raidlab.stats import differs, ratio_interval
+from raidlab.stats import NOTHING_SHOWN_PERCENT, differs, ratio_interval
 from raidlab.study.words import ON_THE_CLOCK
 
-NOTHING_SHOWN_PERCENT = 5.0
 # Of fewer, the 90th percentile has no upper end at 95 %: 0.9^36 is the first power below 2.5 %.
 LEAST_REQUESTS = 36
 TARGET_WORDS = {
@@ -144,6 +143,7 @@ def _answer(target: str, comparisons: list[Comparison]) -> TableAnswer:
 def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> TableAnswer:
     """Closed loop: who gives the most, workload by workload, against the reference."""
     reference = comparisons[0].compare.reference
+    comparisons = [_contended(comparison) for comparison in comparisons]
     held = all(_is_held(comparison) for comparison in comparisons)
     leaders: list[_Place] = []
     clauses = []
@@ -154,7 +154,7 @@ def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> T
         elif isinstance(place, _Place):
             leaders.append(place)
             # Of many workloads the line of each has room for the best alone.
-            following = place.following if len(comparisons) == 1 else ""
+            following = place.following if len(comparisons) == 1 or comparison.compare.contenders else ""
             clauses.append(Clause(comparison.workload, place.standing, place.said, place.figure + following))
         elif place is not None:
             clauses.append(Clause(comparison.workload, "none", "no difference is shown", place))
@@ -163,6 +163,22 @@ def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> T
     sentence = f"{basis}: {_joined(clauses)}. {others}".strip()
     summary = _summary(leaders, len(clauses), reference)
     return TableAnswer(target, TARGET_WORDS[target], sentence, summary, basis, tuple(clauses), others)
+
+
+def _contended(comparison: Comparison) -> Comparison:
+    """A comparison of the arrays that the study asks about, over the loads that it asks about."""
+    compare = comparison.compare
+    asked = {compare.reference, *compare.contenders}
+    rows = [row for row in comparison.rows if not compare.contenders or row.array in asked]
+    if compare.sweep_from is not None and all(row.sweep_rates for row in rows):
+        base = next((row.sweep_rates for row in rows if row.array == compare.reference), ())
+        rows = [replace(row, rates=row.sweep_rates, values=row.values | _over_sweep(row, base)) for row in rows]
+    return replace(comparison, rows=tuple(rows))
+
+
+def _over_sweep(row: ComparedArray, base: tuple[float, ...]) -> dict[str, float | None]:
+    shares = [100 * rate / other for rate, other in zip(row.sweep_rates, base, strict=False)]
+    return {"relative_throughput_percent": sum(shares) / len(shares) if shares else None}
 
 
 def _joined(clauses: list[Clause]) -> str:
@@ -200,6 +216,8 @@ def _basis(comparisons: list[Comparison], *, held: bool) -> str:
         targets = {one.held.target_ms for comparison in comparisons for one in comparison.rows if one.held is not None}
         time = f" ({_time(targets.pop())})" if len(targets) == 1 else ""
         return f"at the same p{row.held.percentile:g} of response time{time}"
+    if all(row.sweep_rates for comparison in comparisons for row in comparison.rows):
+        return f"on average over all loads from queue depth {comparisons[0].compare.sweep_from}"
     loads = list(dict.fromkeys(comparison.load for comparison in comparisons))
     return f"at {loads[0]}" if len(loads) == 1 else "at the heaviest load of each sweep"
 
@@ -293,6 +311,6 @@ def _is_held(comparison: Comparison) -> bool:
     )
 
 
-def listed(items: Sequence[str]) -> str:
+def listed(items: Sequence[str], last: str = "and") -> str:
     """Names in a row, as people say them."""
-    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}"

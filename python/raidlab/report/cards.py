@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from raidlab.analysis.checks import PASS, Finding
 from raidlab.analysis.metrics import Analysis, Point
-from raidlab.report.answer import NOTHING_SHOWN_PERCENT, Clause, TableAnswer, answers, listed
+from raidlab.report.answer import Clause, TableAnswer, answers, listed
 from raidlab.report.measured import measured
 from raidlab.report.sections import target_title
+from raidlab.stats import NOTHING_SHOWN_PERCENT
 
 
 @dataclass(frozen=True)
@@ -71,17 +72,21 @@ def _care(findings: list[Finding], target: str) -> list[Finding]:
 
 
 def _without_redundancy(analysis: Analysis, target: str) -> list[str]:
-    """The arrays of the first table that keep nothing twice."""
+    """The arrays of the first table, as far as the answer speaks of them, that keep nothing twice."""
     compare = analysis.run.study.compare
     of_table = [
-        point for point in analysis.points if compare and (point.group, point.target) == (compare[0].group, target)
+        point
+        for point in analysis.points
+        if compare
+        and (point.group, point.target) == (compare[0].group, target)
+        and (not compare[0].contenders or point.array in (compare[0].reference, *compare[0].contenders))
     ]
     return list(dict.fromkeys(point.array for point in of_table if _keeps_nothing_twice(point)))
 
 
 def _keeps_nothing_twice(point: Point) -> bool:
     # What is kept twice takes a member's space at least; chunks that do not divide a member leave far less over.
-    return float(point.rows[0]["storage_efficiency"]) > 1.0 - 0.5 / point.members
+    return point.storage_efficiency is not None and point.storage_efficiency > 1.0 - 0.5 / point.members
 
 
 def _unprotected(names: list[str]) -> str:

@@ -27,6 +27,7 @@ from raidlab.analysis.metrics.accesses import accesses_by_file
 from raidlab.errors import OutputError
 from raidlab.published.compare import PublishedComparison
 from raidlab.published.rules import Choice
+from raidlab.published.scorecard import Sheet
 from raidlab.report.cards import cards_of
 from raidlab.report.choice import shown_choice
 from raidlab.report.figures import Figure, make_figures
@@ -34,8 +35,10 @@ from raidlab.report.figures.published import figures_of
 from raidlab.report.figures.style import FONT, ON_DARK
 from raidlab.report.figures.words import number
 from raidlab.report.provenance import arrays_of, hardware_of, members_of, rerun_command
-from raidlab.report.published import NEAR, TargetConclusions, both, concluded, standing_in
+from raidlab.report.published import NEAR, TargetConclusions, both, concluded, standing_in, unasked
 from raidlab.report.sections import shown, target_title, targets_of
+from raidlab.report.sheet import shown_sheet
+from raidlab.stats import NOTHING_SHOWN_PERCENT
 
 PAGE = "report.html"
 FIGURES_FOLDER = "figures"
@@ -45,15 +48,25 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:[um]?s|µs|min|h|[KMGT]i?B(?:/s)?|[KMG]bit/s|
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write_page(analysis: Analysis, published: PublishedComparison | None = None, choice: Choice | None = None) -> Path:
-    """Write the page and the figures into the run's folder; returns the page's path."""
+def write_page(
+    analysis: Analysis,
+    published: PublishedComparison | None = None,
+    choice: Choice | None = None,
+    sheet: Sheet | None = None,
+    *,
+    left_out: str = "",
+) -> Path:
+    """Write the page and the figures into the run's folder; returns the page's path.
+
+    ``left_out`` says why what was published does not stand beside the run.
+    """
     figures = make_figures(analysis, published)
     try:
         with analysis.run.directory() as folder:
             with folder.child(FIGURES_FOLDER, make=True) as place:
                 for figure in figures:
                     figure.save(place)
-            page = render(analysis, figures, run_checks(analysis), published, choice)
+            page = render(analysis, figures, run_checks(analysis), published, choice, sheet, left_out=left_out)
             return folder.replace(PAGE, page.encode())
     except OSError as error:
         raise OutputError(f"{error.filename or analysis.run.folder}: cannot be written: {error.strerror}") from None
@@ -65,6 +78,9 @@ def render(
     findings: list[Finding],
     published: PublishedComparison | None = None,
     choice: Choice | None = None,
+    sheet: Sheet | None = None,
+    *,
+    left_out: str = "",
 ) -> str:
     """The page's text."""
     facts = analysis.run.facts
@@ -80,6 +96,8 @@ def render(
         cards=cards_of(analysis, worst_first, has_published=standing is not None or bool(conclusions)),
         standing=standing,
         conclusions=conclusions,
+        left_out=left_out,
+        unasked=unasked(analysis, conclusions),
         has_intervals=_has_intervals(conclusions),
         target_titles={
             target: target_title(analysis, target) for target in {point.target for point in analysis.points}
@@ -87,8 +105,11 @@ def render(
         published=published,
         published_figures=[shown(one) for one in published_figures],
         choice=shown_choice(choice) if choice is not None else None,
+        sheet=shown_sheet(sheet) if sheet is not None else None,
+        folder=analysis.run.folder.name,
         accesses=accesses_by_file(analysis),
         near=NEAR,
+        nothing_shown=f"{NOTHING_SHOWN_PERCENT:g}",
         worst=[finding for finding in worst_first if SEVERITY[finding.verdict] >= SEVERITY[WARN]],
         targets=targets_of(analysis, figures, published),
         findings=worst_first,

@@ -13,6 +13,7 @@ from typing import Any
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.published.compare import parameters_of
 from raidlab.results.facts import BlockDevice, Device, Facts, Origin
+from raidlab.results.volumes import volume_words
 from raidlab.study.parameters import Parameter
 
 _NO_PARAMETERS = ("name", "description", "provenance", "kind")
@@ -104,13 +105,18 @@ def arrays_of(analysis: Analysis) -> list[dict[str, Any]]:
             "name": array.name,
             "group": array.group,
             "tree": array.tree,
+            "volume": volume_words(array, analysis.run.live_members(array.name)) if array.volume else "",
             "members": first[array.name].members,
-            "efficiency": 100 * float(first[array.name].rows[0]["storage_efficiency"]),
+            "efficiency": _percent(first[array.name]),
             "pair_pricing": array.pair_pricing,
         }
         for array in analysis.run.study.array
         if array.name in first
     ]
+
+
+def _percent(point: Point) -> float | None:
+    return None if point.storage_efficiency is None else 100 * point.storage_efficiency
 
 
 def members_of(facts: Facts) -> list[dict[str, str]]:

@@ -14,12 +14,20 @@ from dataclasses import dataclass
 from statistics import median
 
 from raidlab.analysis.checks import Finding
-from raidlab.published.compare import MISS_PERCENT, MISS_POINTS, Errors, PublishedComparison, PublishedRow, errors_of
-from raidlab.published.compare.clause import NOISE
-from raidlab.published.compare.evaluate import DERIVED
+from raidlab.analysis.metrics import Analysis
+from raidlab.published.compare import (
+    MISS_PERCENT,
+    MISS_POINTS,
+    Errors,
+    PublishedComparison,
+    PublishedRow,
+    errors_of,
+    held_words,
+)
 from raidlab.published.compare.row import ARITHMETIC, FITTED
-from raidlab.report.answer import no_answer
+from raidlab.report.answer import listed, no_answer
 
+NOT_EVALUATED = "not evaluated"
 # So many misses are named in the answer; the table below has all of them.
 NAMED = 5
 # Members of the user's: the study's hardware is another.
@@ -53,26 +61,22 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
     ``broken`` says why there is no answer: the checks that say INVALID of the target that is compared.
     """
     rows = [row for row in published.published if row.kind != ARITHMETIC]
-    # What is only derived was not published: it stands in the table.
-    claims = [row for row in rows if row.is_judged and row.table != DERIVED]
     # What was printed of one hardware is no error of another.
     is_elsewhere = published.target == ELSEWHERE
     compared = [row for row in rows if row.verdict == "compared" and row.error is not None and not is_elsewhere]
     # A figure on the right side of a bound may be far from it, and is not near it.
     bounds = [row for row in compared if row.published.is_bound]
     figures = [row for row in compared if not row.published.is_bound]
-    if not claims and not compared:
+    if not compared and not any(row in published.published for row in published.asked):
         return None
     missed = sorted((row for row in compared if row.is_miss), key=lambda row: -abs(row.error or 0.0))
     free = [row for row in figures if row.kind != FITTED]
     fitted = [row for row in figures if row.kind == FITTED]
     said = []
-    concluded_here = [row for row in published.conclusions if row.figure == published.target and row.is_judged]
-    asked = [*concluded_here, *claims]
+    asked = published.asked
     failed = [row for row in asked if row.verdict == "fails"]
     if asked:
-        held = sum(row.verdict == "holds" for row in asked)
-        said.append(f"{held} of {len(asked)} published conclusions hold here")
+        said.append(held_words(asked, "published conclusions hold here"))
     if free:
         word = "measured" if free[0].kind == "measured" else "predicted"
         said.append(
@@ -120,17 +124,40 @@ def concluded(published: PublishedComparison | None, findings: Sequence[Finding]
         if broken := no_answer(findings, target):
             found.append(TargetConclusions(target, f"{broken}: its conclusions are not judged", []))
             continue
-        judged = [row for row in rows if row.is_judged]
-        if not judged:
+        if not any(row.is_judged for row in rows):
             found.append(TargetConclusions(target, "none of its conclusions could be tested", rows))
             continue
-        held = sum(row.verdict == "holds" for row in judged)
-        said = [f"{held} of {len(judged)} conclusions that are tested on any hardware hold"]
-        for verdict in ("fails", NOISE):
-            count = sum(row.verdict == verdict for row in judged)
-            if count:
-                said.append(f"{count} {'fail' if verdict == 'fails' and count > 1 else verdict}")
-        found.append(TargetConclusions(target, "; ".join(said), rows))
+        said = held_words(rows, "conclusions that are tested on any hardware hold")
+        found.append(TargetConclusions(target, said, rows))
+    return found
+
+
+@dataclass(frozen=True)
+class Unasked:
+    """Conclusions that could not be asked of a target, all for one reason."""
+
+    target: str
+    why: str
+    rows: list[PublishedRow]
+
+
+def unasked(analysis: Analysis, conclusions: Iterable[TargetConclusions]) -> list[Unasked]:
+    """What could not be asked, by why: most often for an array that the target does not have."""
+    found: list[Unasked] = []
+    for one in conclusions:
+        here = {point.array for point in analysis.points if point.target == one.target}
+        by_reason: dict[str, list[PublishedRow]] = {}
+        missing: dict[str, None] = {}
+        for row in one.rows:
+            if row.verdict == NOT_EVALUATED:
+                named = dict.fromkeys(str(measure["array"]) for measure in row.measures if "array" in measure)
+                absent = [name for name in named if name not in here]
+                by_reason.setdefault("" if absent else row.note, []).append(row)
+                missing.update(dict.fromkeys(absent))
+        if "" in by_reason:
+            names = listed([f"'{name}'" for name in missing], "or")
+            found.append(Unasked(one.target, f"it has no array {names}", by_reason.pop("")))
+        found += [Unasked(one.target, why, rows) for why, rows in by_reason.items()]
     return found
 
 

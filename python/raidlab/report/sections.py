@@ -104,8 +104,8 @@ def target_title(analysis: Analysis, target: str) -> str:
 def space_words(comparisons: list[Comparison]) -> str:
     """How many members' worth of user capacity each array of a table has."""
     points = {row.array: row.point for comparison in comparisons for row in comparison.rows}
-    spaces = {array: point.members * point.rows[0]["storage_efficiency"] for array, point in points.items()}
-    return ", ".join(f"{array} {space:.3g}" for array, space in spaces.items())
+    known = {array: point for array, point in points.items() if point.storage_efficiency is not None}
+    return ", ".join(f"{array} {point.members * (point.storage_efficiency or 0):.3g}" for array, point in known.items())
 
 
 def targets_of(

@@ -148,6 +148,7 @@ class StudyFacts(TypedDict):
     groups: NotRequired[list[GroupOfMembers]]
     members_of: NotRequired[dict[str, list[Count]]]
     array_trees: NotRequired[dict[str, str]]
+    volumes: NotRequired[dict[str, str]]
 
 
 # What lies below a live member: the kernel's arrays, devices, file systems.
@@ -193,6 +194,7 @@ class Layer(TypedDict):
     through_page_cache: NotRequired[bool | None]
     write_cache: NotRequired[str]
     rotational: NotRequired[bool]
+    namespace: NotRequired[str]
     compresses: NotRequired[str]
 
 

@@ -313,6 +313,8 @@ def study_facts(loaded: LoadedStudy) -> StudyFacts:
     if (over := loaded.arrangement) is not None:
         facts["groups"] = [{"names": [*group.names], "members": [*group.members]} for group in over.groups]
         facts["members_of"], facts["array_trees"] = over.members_of, over.trees
+        if over.volumes:
+            facts["volumes"] = over.volumes
     return facts
 
 

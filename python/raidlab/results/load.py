@@ -43,6 +43,7 @@ from raidlab.results.parts import MOST_FACTS_BYTES, PARTS, json_text
 from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
 from raidlab.study.parameters import put_in
+from raidlab.study.schema import Array
 from raidlab.study.tree import Tree
 
 # The counts of a row by column; None where they were not made.
@@ -119,9 +120,19 @@ class Run:
         texts = {target: {name: one["text"] for name, one in known.items()} for target, known in hardware.items()}
         document = put_in(toml(self.facts["study"]["text"]), texts)
         trees = self.facts.get("array_trees", {})
+        volumes = self.facts.get("volumes", {})
         for array in document["array"]:
-            array["tree"] = trees.get(array["name"], array["tree"])
+            # An array that stands already has no tree of the study's.
+            if array["name"] in trees:
+                array["tree"] = trees[array["name"]]
+            if array["name"] in volumes:
+                array["volume"] = volumes[array["name"]]
         return Study.model_validate(document)
+
+    @cached_property
+    def standing(self) -> dict[str, Array]:
+        """The arrays that stand already, by name."""
+        return {array.name: array for array in self.study.array if array.volume is not None}
 
     def live_members(self, array: str | None = None) -> list[Member]:
         """Facts of the live members, or of those that one array runs on.

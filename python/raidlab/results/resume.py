@@ -28,11 +28,10 @@ from raidlab.results.parts import PARTS, PartsFile
 from raidlab.results.provenance import host_facts, version_facts
 from raidlab.study import LoadedStudy, LoadPoint
 from raidlab.study.expand import cell_name
+from raidlab.study.words import is_simulated
 
 _LOG = logging.getLogger(__name__)
 
-# Targets whose figures do not depend on the machine.
-_TIMELESS = ("sim", "original")
 _HOST_FACTS: dict[Literal["cpu", "cpus", "machine", "kernel"], str] = {
     "cpu": "processor",
     "cpus": "number of processors",
@@ -78,7 +77,7 @@ class Unfinished:
         differences = [
             *self._other_order(loaded, seed=seed, targets=targets, quick=quick),
             *self._other_version(),
-            *(self._other_host() if set(self.facts["targets"]) - set(_TIMELESS) else ()),
+            *(() if all(map(is_simulated, self.facts["targets"])) else self._other_host()),
         ]
         if differences:
             accepted = "the same study, seed, targets, raidlab and (but for simulations) machine, or a new run"

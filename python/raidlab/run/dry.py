@@ -17,11 +17,11 @@ from collections.abc import Iterator
 
 from raidlab.errors import Problem
 from raidlab.run.request import cell_request
-from raidlab.run.stream_cells import MODELLED
 from raidlab.study import Cell, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.cell import Opaque, study_key
 from raidlab.study.expand import NULL, expand_null
 from raidlab.study.places import Place
+from raidlab.study.words import is_simulated
 from raidlab.study.workload import Workload
 
 _ANY_TARGET_NS = 10**9
@@ -41,7 +41,7 @@ def dry_problems(
 
     found: dict[Place, Problem] = {}
     for cell in _cells(loaded, target, seed=seed, quick=quick):
-        if cell.array.is_mounted or (cell.workload.streams is not None and cell.target not in MODELLED):
+        if cell.array.is_mounted or (cell.workload.streams is not None and not is_simulated(cell.target)):
             # Its directories, or ends, would have to be opened.
             continue
         held = _ANY_TARGET_NS if cell.load.kind == "hold" else None

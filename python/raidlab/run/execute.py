@@ -35,16 +35,19 @@ from raidlab.run.runner import InlineRunner
 from raidlab.run.session import Session
 from raidlab.run.stream_cells import CopySink, needs_machine
 from raidlab.run.target_facts import note_state_after, opened_member
-from raidlab.run.targets import LivePlace, Target, groups_of, laid_over, place_names
+from raidlab.run.targets import LivePlace, Target, groups_of, laid_over, place_names, refuse_write, standing
+from raidlab.run.volumes import check_volumes, volume_bytes, volume_members
 from raidlab.run.witness import second_tool
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.cell import Opaque
 from raidlab.study.check import count_leaves, engine_of, writes
-from raidlab.study.expand import NULL, expand_null
-from raidlab.study.grouped import OFF_LIVE, members_of
+from raidlab.study.expand import NULL, expand_null, is_run
+from raidlab.study.grouped import members_of
 from raidlab.study.schema import Array
 from raidlab.study.target import Live
 from raidlab.study.units import format_bytes
+from raidlab.study.words import OFF_LIVE, SIMULATED
+from raidlab.study.workload import Workload
 
 # A busy host makes emulated disks late; a cell that says nothing for that is run again, so often at most.
 _TRIES = 3
@@ -66,6 +69,7 @@ class Execution(Session):
     second_tool: list[SecondTool] = field(default_factory=list)
     """What another tool measured beside raidlab's engine, load by load."""
     _live_member_bytes: int = 0
+    _volume_bytes: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def live_loaded(self) -> LoadedStudy:
@@ -88,7 +92,9 @@ class Execution(Session):
             members: Members = []
             files: MountedFiles | None = None
             if live is not None and runs_raw(self.live_loaded):
-                members = made.enter_context(live_members(live, self._member_count(), self._live_member_bytes))
+                if live.places:
+                    members = made.enter_context(live_members(live, self._member_count(), self._live_member_bytes))
+                members = [*members, *made.enter_context(volume_members(live.volumes, self._volume_bytes))]
                 self._make_ready(members)
             if live is not None and runs_mounted(self.live_loaded) and self.status == "complete":
                 directories = [place.path for place in live.places if place.path is not None]
@@ -109,7 +115,8 @@ class Execution(Session):
         """Size and sector of an array's members on a target, in bytes."""
         live = self._live_section
         if target in ("live", NULL):
-            return live.memory_member_size if target == NULL else self._live_member_bytes, live.sector
+            own = live.memory_member_size if target == NULL else self._live_member_bytes
+            return own if target == NULL else self._volume_bytes.get(array, own), live.sector
         model = self.loaded.geometry.device(target, array)
         return model.capacity_bytes, model.sector_bytes
 
@@ -137,13 +144,13 @@ class Execution(Session):
     def _prepare_live(self, target: Target) -> None:
         """Settle the size of live members, and refuse what will not do for them."""
         live = self._live_section
-        self._live_member_bytes = (live.quick.member_size if self.quick else None) or live.member_size
+        self._live_member_bytes = self._live_file_bytes
         groups = groups_of(self.loaded, target)
         if target.kind == "memory":
             self._live_member_bytes = live.memory_member_size
         if target.kind == "block":
             target.refuse_used()
-            self._live_member_bytes = check_devices(target, 0 if groups else self._widest("live"))
+            self._live_member_bytes = check_devices(target, 0 if groups else self._widest("live", target))
             if any(writes(workload) for workload in self.loaded.study.workloads_on("live")):
                 target.refuse_writes()
         sample = self.loaded.sample_file()
@@ -153,10 +160,35 @@ class Execution(Session):
             self.loaded = laid_over(self.loaded, groups, self._live_member_bytes, self.progress.note)
             # What followed from the arrays as they were is to be found anew.
             self.__dict__.pop("live_loaded", None)
+        if target.volumes:
+            self._prepare_volumes(target)
         if target.kind == "directory":
             raw = self._member_count() if runs_raw(self.live_loaded) else 0
             mounted = len(target.places) if runs_mounted(self.live_loaded) else 0
             check_places(target, raw + mounted, self._live_member_bytes, self.progress.note)
+
+    def _prepare_volumes(self, target: Target) -> None:
+        """Put arrays that stand already in the place of trees, and refuse those that will not do."""
+        target.refuse_used()
+        study = self.loaded.study
+        for array in study.array:
+            place = target.volumes.get(array.name)
+            is_written = any(is_run(array, one, "live") and writes(one) for one in study.workload)
+            if place is not None and is_written:
+                refuse_write(place, f"the array '{array.name}'")
+        file_bytes = self._live_member_bytes if target.kind == "directory" else self._live_file_bytes
+        check_volumes(target, file_bytes)
+        self._volume_bytes = volume_bytes(target.volumes, file_bytes)
+        pool = self._member_count(target) if target.places else 0
+        self.loaded = standing(self.loaded, target, pool, self.progress.note)
+        self.__dict__.pop("live_loaded", None)
+        if not target.places:
+            self._live_member_bytes = min(self._volume_bytes.values())
+
+    @property
+    def _live_file_bytes(self) -> int:
+        live = self._live_section
+        return (live.quick.member_size if self.quick else None) or live.member_size
 
     def _say_formats(self) -> None:
         """Name the format of every trace whose first lines have told it: a guess is said."""
@@ -216,18 +248,15 @@ class Execution(Session):
         This comes before anything else is run: what is refused is refused at once, and no measurement waits for
         gibibytes to be written first.
         """
-        if members[0]["kind"] == "file":
-            self.progress.note(f"filling {len(members)} member files of {format_bytes(members[0]['size_bytes'])}")
-        # What writes asks more of a device than what reads; a workload that must not write never does. The largest
-        # request is whole sectors wherever any is.
-        workloads = self.loaded.study.workloads_on("live")
-        boldest = max(workloads, key=lambda workload: (writes(workload), workload.size.typical_bytes))
+        files = [member for member in members if member["kind"] == "file" and not member.get("existing")]
+        if files:
+            self.progress.note(f"filling {len(files)} member files of {format_bytes(files[0]['size_bytes'])}")
         found: dict[int, Member] = {}
         for array in sorted(self._raw_arrays(), key=lambda array: -self._leaves(array.name)):
             positions = self._positions(array.name)
             if set(positions) <= set(found):
                 continue
-            cell = make_cell("live", array, boldest, LoadPoint("closed", depth=1), 0, self.seed, "ready")
+            cell = make_cell("live", array, self._boldest(array), LoadPoint("closed", depth=1), 0, self.seed, "ready")
             try:
                 answer = self._first(self._request(cell, None, members, once=True))
             except RefusedError as error:
@@ -240,12 +269,27 @@ class Execution(Session):
             for position, facts in zip(positions, answer["facts"]["targets"], strict=True):
                 if facts is not None:
                     found[position] = opened_member(facts)
+                    if array.volume is not None:
+                        found[position]["subject"], found[position]["name"] = array.name, array.volume
         known = [
             found.get(position) or opened_member(None, member["kind"], member.get("path"))
             for position, member in enumerate(members)
         ]
         self._without_small_requests(known)
         self._note_members(known)
+
+    def _boldest(self, array: Array) -> Workload:
+        """What asks most of an array's members: writing, then long requests, which are whole sectors wherever any is.
+
+        A workload that must not write never does. Members that arrays share are made ready for all of them.
+        """
+        study = self.live_loaded.study
+        sharing = [array] if array.volume is not None else [one for one in self._raw_arrays() if one.volume is None]
+        asked = [one for one in study.workload if any(is_run(other, one, "live") for other in sharing)]
+        return max(
+            asked or study.workloads_on("live"),
+            key=lambda workload: (writes(workload), workload.size.typical_bytes),
+        )
 
     def _without_small_requests(self, members: Sequence[Member]) -> None:
         """Leave out workloads that are no whole sectors of members, whose sectors only opening them has told.
@@ -307,18 +351,21 @@ class Execution(Session):
         positions = members_of(self.loaded, target, array)
         return list(range(self._leaves(array))) if positions is None else positions
 
-    def _member_count(self) -> int:
-        """How many live members there are."""
+    def _member_count(self, target: Target | None = None) -> int:
+        """How many live members raidlab's own arrays have."""
         arrangement = self.loaded.arrangement
-        return self._widest("live") if arrangement is None else sum(len(group.members) for group in arrangement.groups)
+        if arrangement is not None and arrangement.groups:
+            return sum(len(group.members) for group in arrangement.groups)
+        return self._widest("live", target or self._live_target)
 
     def _leaves(self, array: str) -> int:
         return count_leaves(self.loaded.geometry.trees[array])
 
-    def _widest(self, engine: str) -> int:
-        """Members of the widest array that is run there; directories are nobody's members."""
-        arrays = self.loaded.study.arrays_on(engine)
-        return max(self._leaves(array.name) for array in arrays if not array.is_mounted)
+    def _widest(self, engine: str, target: Target | None = None) -> int:
+        """Members of the widest array that is run there; directories and volumes of ``target`` are nobody's members."""
+        arrays = [array for array in self.loaded.study.arrays_on(engine) if not array.is_mounted]
+        volumes = target.volumes if target is not None else {}
+        return max((self._leaves(array.name) for array in arrays if array.name not in volumes), default=0)
 
     def _request(
         self,
@@ -393,7 +440,9 @@ class Execution(Session):
 
     def _compare_with_second_tool(self, members: Members) -> None:
         """Let the study's second tool measure too."""
-        firsts = {array.name: members[self._positions(array.name)[0]] for array in self._raw_arrays()}
+        # A volume is no member of an array of raidlab's, and each has its own size.
+        own = [array for array in self._raw_arrays() if array.volume is None]
+        firsts = {array.name: members[self._positions(array.name)[0]] for array in own}
         self.second_tool = list(
             second_tool(
                 self.loaded,
@@ -412,7 +461,7 @@ class Execution(Session):
 def check_study(loaded: LoadedStudy) -> None:
     """Check that the engine would run all that a study says it can run on; nothing is opened or made."""
     study = loaded.study
-    modelled = [Target(name) for name in ("sim", "original") if study.has_target(name)]
+    modelled = [Target(name) for name in SIMULATED if study.has_target(name)]
     # Every study has real members by default; only one that speaks of them is judged by them.
     is_live = "live" in study.model_fields_set or any(engine_of(word) == "live" for word in study.default_targets)
     live = [Target("live", (LivePlace("directory"),))] if is_live else []

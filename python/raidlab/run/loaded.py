@@ -5,11 +5,12 @@ Invariants:
 - Nothing is measured before the load is under way. Where it fails the run is stopped: none is called loaded that was
   not.
 - The load's processes are gone when the context is left, and what they measured is kept nowhere. They are asked to stop
-  when this process is killed, too.
+  when this process is killed, too, and the folder of what they measured goes with them.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ from tempfile import TemporaryDirectory
 from raidlab.errors import CellFailedError, InputError
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress
-from raidlab.study.grouped import OFF_LIVE
+from raidlab.study.words import OFF_LIVE
 
 # How a job file of fio's ends; all else is a study.
 JOB_FILE = ".fio"
@@ -33,11 +34,17 @@ _OWN_COST = "bounding "
 # The checks of a load may say what they like of it.
 _ENDED = (0, 3)
 # Starts raidlab as `python -m` does, to be asked to stop (SIGTERM) when what started it is gone: PR_SET_PDEATHSIG of
-# prctl(2).
+# prctl(2). What was to remove the folder of its results is gone then, too, so it does that itself.
 _START = """
-import ctypes, runpy
+import ctypes, os, runpy, shutil, sys
+started_by, folder = int(sys.argv.pop(1)), sys.argv.pop(1)
 ctypes.CDLL(None).prctl(1, 15)
-runpy.run_module("raidlab", run_name="__main__", alter_sys=True)
+try:
+    if os.getppid() == started_by:
+        runpy.run_module("raidlab", run_name="__main__", alter_sys=True)
+finally:
+    if os.getppid() != started_by:
+        shutil.rmtree(folder, ignore_errors=True)
 """
 # For a round to take its files away once it is asked to stop.
 _LEAVE_S = 60.0
@@ -121,7 +128,7 @@ def under_load(job: str | None, on: Sequence[str], stop: StopFlag, progress: Pro
     targets = [word for place in on for word in ("--on", place)]
     with TemporaryDirectory(prefix="raidlab-load-") as out:
         words = ["run", job, "--quick", "--out", out, *targets] if is_study else ["fio", "import", job, "--run"]
-        rounds = _Rounds([sys.executable, "-c", _START, *words], stop)
+        rounds = _Rounds([sys.executable, "-c", _START, str(os.getpid()), out, *words], stop)
         rounds.start()
         try:
             rounds.under_way.wait()

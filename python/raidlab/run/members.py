@@ -42,7 +42,7 @@ _LOG = logging.getLogger(__name__)
 _SPARE_SHARE = 0.02
 
 # Where directories are named, and what else than another one would do.
-_ROOM_WORDS = ("--on", "a smaller live.member_size (or live.quick.member_size with --quick)")
+ROOM_WORDS = ("--on", "a smaller live.member_size (or live.quick.member_size with --quick)")
 
 # Exactly the names that raidlab and its engine give; anything else in a folder is somebody else's.
 _OWN_FOLDER = re.compile(rf"{OWN_FOLDER}[a-z0-9_]{{8}}")
@@ -75,7 +75,7 @@ def live_members(target: Target, count: int, member_bytes: int) -> Iterator[Memb
     elif target.kind == "block":
         yield [{"kind": "block", "path": str(place.path), "destroy": place.given_up} for place in target.places]
     else:
-        with member_files(_directories(target), count, member_bytes, _ROOM_WORDS) as files:
+        with member_files(_directories(target), count, member_bytes, ROOM_WORDS) as files:
             yield [{"kind": "file", "path": str(file), "size_bytes": member_bytes} for file in files]
 
 
@@ -130,7 +130,7 @@ def _directory(text: str) -> Path:
 def check_places(target: Target, count: int, member_bytes: int, note: Note = _silent) -> None:
     """Refuse directories in which the member files would not fit; nothing is made, what was abandoned is removed."""
     remove_abandoned(_directories(target), note)
-    check_room(_directories(target), count, member_bytes, _ROOM_WORDS)
+    check_room(_directories(target), count, member_bytes, ROOM_WORDS)
 
 
 def _directories(target: Target) -> list[Path]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from raidlab.errors import InputError
 from raidlab.run.data_path import data_path
-from raidlab.run.stream_cells import MODELLED, live_streams, member_bytes, streams_of, with_streams
+from raidlab.run.stream_cells import live_streams, member_bytes, streams_of, with_streams
 from raidlab.study import Cell, LoadedStudy, budget
 from raidlab.study.cell import (
     ArrayCell,
@@ -34,6 +34,7 @@ from raidlab.study.cell import (
 from raidlab.study.expand import NULL, Budget, load_of
 from raidlab.study.schema import Policy
 from raidlab.study.target import Amount, FileSystem
+from raidlab.study.words import is_simulated
 from raidlab.study.workload import DrawnRequests, FixedSize, Load, TraceReplay, UniformAddress, Workload
 
 # A closed loop needs every slot filled several times before it is in its stride; a budget in requests that suits
@@ -69,7 +70,7 @@ def cell_request(
     """
     study = loaded.study
     policy = cell_policy(cell.array.policy or study.policy)
-    if cell.workload.streams is not None and cell.target not in MODELLED and not once:
+    if cell.workload.streams is not None and not is_simulated(cell.target) and not once:
         return text_of(live_streams(loaded, cell, policy, members, sector_bytes, quick=quick))
     live = cell.target in ("live", NULL, "emulated")
     request = ArrayCell(

@@ -40,12 +40,11 @@ from raidlab.study.cell import (
 )
 from raidlab.study.expand import NULL
 from raidlab.study.target import End, FileSystem, Modelled, PathVisit
+from raidlab.study.words import OFF_LIVE, is_simulated
 from raidlab.study.workload import ARRAY, MEMORY, CopyStream
 
 # Files begin at multiples of this.
 _GRAIN_BYTES = 1024**2
-# Targets on the virtual clock.
-MODELLED = ("sim", "original")
 # No stream that makes sense takes longer on the virtual clock: some weeks.
 _LONGEST_NS = 2 * 10**15
 
@@ -144,7 +143,7 @@ def live_streams(
 def needs_machine(loaded: LoadedStudy, cell: Cell) -> bool:
     """Whether a stream of the cell goes to another machine."""
     section = loaded.study.live if cell.target == "live" else loaded.study.emulated
-    machines = {end.name for end in section.end if end.machine is not None} if cell.target not in MODELLED else set()
+    machines = {end.name for end in section.end if end.machine is not None} if not is_simulated(cell.target) else set()
     return any(stream.sink in machines for stream in cell.workload.streams or ())
 
 
@@ -190,7 +189,7 @@ def amount(stream: CopyStream, loaded: LoadedStudy, cell: Cell, *, quick: bool) 
     """How much a stream moves on the cell's target: all of it, a share in whole blocks, or what ``--quick`` says."""
     if quick and stream.quick_bytes is not None:
         return stream.quick_bytes
-    if cell.target in MODELLED:
+    if is_simulated(cell.target):
         return stream.bytes
     assert cell.workload.size.kind == "fixed", "checked when the study was loaded"
     share = (loaded.study.emulated if cell.target == "emulated" else loaded.study.live).amounts
@@ -200,7 +199,7 @@ def amount(stream: CopyStream, loaded: LoadedStudy, cell: Cell, *, quick: bool) 
 
 def member_bytes(loaded: LoadedStudy, cell: Cell, members: list[Opaque]) -> int:
     """The size of the smallest of an array's members."""
-    if cell.target in (*MODELLED, "emulated"):
+    if cell.target in OFF_LIVE:
         return loaded.geometry.device(cell.target, cell.array.name).capacity_bytes
     # Block devices keep their own size.
     return min(

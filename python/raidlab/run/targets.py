@@ -7,10 +7,13 @@ Invariants:
 - A device is named once, whatever its names are.
 - A block device may be written only when ``--destroy`` names that very device; whether it is mounted or held is the
   engine's to find, with the device open and claimed.
-- Existing files are never members: raidlab writes only files it has made itself.
+- Existing files are never members: raidlab writes only files it has made itself. As a volume one is read, and written
+  if it is raidlab's own, which the engine finds by its mark.
 - What cannot be laid over the groups that are given is said before anything runs.
 - All paths given make one array's members, dealt out in turn; they are one target, ``live``. Groups
   (`NAME/NAME=PLACE,...`) name members one by one.
+- An array that stands already (`ARRAY=PLACE,ARRAY=PLACE`, or ``volume`` in the study) is nobody else's: no other array
+  lies on what it is made of (`volumes`).
 """
 
 from __future__ import annotations
@@ -18,25 +21,31 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from raidlab.errors import InputError, Problem, RefusedError
 from raidlab.study import LoadedStudy
 from raidlab.study.check import TARGET_WORDS, count_leaves
 from raidlab.study.find import did_you_mean, looks_like_path
-from raidlab.study.grouped import Group, arranged
+from raidlab.study.grouped import Group, arranged, with_volumes
+from raidlab.study.schema import Study
+from raidlab.study.words import OFF_LIVE
 
 ACCEPTED = (
     "sim, original, emulated, memory, a directory, a block device named in --destroy, "
-    "or a group of these, NAME=PLACE,PLACE,..."
+    "a group of these, NAME=PLACE,PLACE,..., or arrays that stand already, ARRAY=PLACE,ARRAY=PLACE"
 )
+VOLUME_ACCEPTED = "the block device of an array, a directory of its file system, or a file there"
 
 
 @dataclass(frozen=True)
 class LivePlace:
-    """Somewhere live members can be: ``directory``, ``block`` or ``memory``; ``given_up`` if it may be overwritten."""
+    """Somewhere live members can be: ``directory``, ``block``, ``memory``; ``given_up`` if it may be overwritten.
+
+    A volume may also be a ``file``.
+    """
 
     kind: str
     path: Path | None = None
@@ -47,12 +56,14 @@ class LivePlace:
 class Target:
     """One thing a study runs on: ``sim``, ``original``, ``emulated``, or ``live`` with its places.
 
-    ``groups`` say which place is a member of what; without them places are dealt out.
+    ``groups`` say which place is a member of what; without them places are dealt out. ``volumes`` are the places of
+    arrays that stand already, by the array's name.
     """
 
     name: str
     places: tuple[LivePlace, ...] = ()
     groups: tuple[Group, ...] = ()
+    volumes: Mapping[str, LivePlace] = field(default_factory=dict)
 
     @property
     def is_live(self) -> bool:
@@ -61,14 +72,14 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """What its live members are: ``directory``, ``block`` or ``memory``."""
-        return self.places[0].kind
+        """What its live members are: ``directory``, ``block``, ``memory``; ``volumes`` where there is nothing else."""
+        return self.places[0].kind if self.places else "volumes"
 
     def refuse_used(self) -> None:
         """Refuse devices that are given up and in use, whatever else may be wrong with what is asked."""
         from raidlab import _core
 
-        for place in self.places:
+        for place in (*self.places, *self.volumes.values()):
             user = _core.device_user(str(place.path)) if place.given_up else None
             if user is not None:
                 raise RefusedError(f"--on: {place.path} is {user}: it is never written, whatever is said")
@@ -76,32 +87,45 @@ class Target:
     def refuse_writes(self) -> None:
         """Refuse block devices that are not given up; for a study that writes."""
         for place in self.places:
-            if place.kind == "block" and not place.given_up:
-                raise RefusedError(
-                    f"--on: '{place.path}': is a block device, and the study writes; nothing was touched; "
-                    f"accepted: the same device named once more, --destroy {place.path}"
-                )
+            refuse_write(place, "--on")
 
 
-def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[Target]:
+def refuse_write(place: LivePlace, where: str) -> None:
+    """Refuse a block device that is written and not given up; ``where`` it is named."""
+    if place.kind == "block" and not place.given_up:
+        raise RefusedError(
+            f"{where}: '{place.path}': is a block device, and the study writes; nothing was touched; "
+            f"accepted: the same device named once more, --destroy {place.path}"
+        )
+
+
+def resolve_targets(words: Sequence[str], destroy: Sequence[str] = (), study: Study | None = None) -> list[Target]:
     """Turn the words of ``--on`` (or of the study's ``on``) into targets.
 
-    ``destroy``: block devices the user gives up, by path. Returns modelled targets first, in the order given, then at
-    most one live target. Raises `InputError` for a word that is no target. Raises `RefusedError` for existing files.
+    ``destroy``: block devices the user gives up, by path. ``study``: whose arrays may stand already. Returns modelled
+    targets first, in the order given, then at most one live target. Raises `InputError` for a word that is no target.
+    Raises `RefusedError` for existing files.
     """
-    for option, named in (("--on", words), ("--destroy", destroy)):
-        refuse_empty(option, named)
+    for option, said in (("--on", words), ("--destroy", destroy)):
+        refuse_empty(option, said)
     given_up = {Path(device).resolve() for device in destroy}
     targets: list[Target] = []
     places: list[LivePlace] = []
     groups: list[Group] = []
+    standing_at: dict[str, str] = {}
+    arrays = [] if study is None else [array.name for array in study.array]
     for word in dict.fromkeys(words):
         grouped = _split_group(word)
-        if grouped is not None:
+        if grouped is not None and (told := _split_volumes(word, arrays)):
+            standing_at |= told
+        elif grouped is not None:
             names, members = grouped
+            if study is not None and not study.live.groups and (hint := did_you_mean("/".join(names), arrays)):
+                known = ", ".join(arrays)
+                raise InputError.one("--on", f"is no array of the study{hint}", value=f"'{word}'", accepted=known)
             groups.append(Group(names, tuple(range(len(places), len(places) + len(members)))))
             places += [LivePlace("memory") if one == "memory" else _place(one, given_up) for one in members]
-        elif word in ("sim", "original", "emulated"):
+        elif word in OFF_LIVE:
             targets.append(Target(word))
         elif word == "memory":
             places.append(LivePlace("memory"))
@@ -116,7 +140,9 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
         raise InputError.one(
             "--on", f"{' and '.join(kinds)} members cannot be mixed in one array", accepted="one kind of live target"
         )
-    unused = given_up - {place.path.resolve() for place in places if place.path is not None}
+    volumes = _volumes(study, standing_at, targets, is_live=bool(places), given_up=given_up)
+    used = [*places, *volumes.values()]
+    unused = given_up - {place.path.resolve() for place in used if place.path is not None}
     if unused:
         raise InputError.one(
             "--destroy",
@@ -124,7 +150,34 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = ()) -> list[T
             value=f"'{sorted(unused)[0]}'",
             accepted="only devices that are also given to --on",
         )
-    return [*targets, *([Target("live", tuple(places), tuple(groups))] if places else [])]
+    live = Target("live", tuple(places), tuple(groups), volumes)
+    return [*targets, *([live] if places or volumes else [])]
+
+
+def _split_volumes(word: str, arrays: Sequence[str]) -> dict[str, str]:
+    """The places of arrays that stand already, by the array's name; none where the word is a group."""
+    pairs = [part.partition("=") for part in word.split(",")]
+    if not all(sign and head in arrays for head, sign, _ in pairs):
+        return {}
+    return {head: place for head, _, place in pairs}
+
+
+def _volumes(
+    study: Study | None, named: Mapping[str, str], targets: Sequence[Target], *, is_live: bool, given_up: set[Path]
+) -> dict[str, LivePlace]:
+    """Where arrays stand already: as ``--on`` says, else as the study does if it runs on real members at all."""
+    found: dict[str, LivePlace] = {}
+    for index, array in enumerate(study.array if study is not None else []):
+        if array.name in named:
+            if targets and array.volume is None:
+                message = f"'{targets[0].name}' models the array '{array.name}' by its tree"
+                accepted = "a run of its own for each, which `raidlab compare` sets side by side"
+                raise InputError.one("--on", message, value=f"'{array.name}={named[array.name]}'", accepted=accepted)
+            found[array.name] = _place(named[array.name], given_up, is_volume=True)
+        elif array.volume is not None and (is_live or named):
+            where = f"array[{index}].volume"
+            found[array.name] = _place(array.volume, given_up, where, is_volume=True)
+    return found
 
 
 def no_directory(option: str, word: str, message: str, accepted: str) -> InputError:
@@ -165,21 +218,25 @@ def _refuse_twins(places: list[LivePlace]) -> None:
                 )
 
 
-def _place(word: str, given_up: set[Path]) -> LivePlace:
-    path = Path(word)
+def _place(word: str, given_up: set[Path], where: str = "--on", *, is_volume: bool = False) -> LivePlace:
+    path, accepted = Path(word), VOLUME_ACCEPTED if is_volume else ACCEPTED
     try:
         if not looks_like_path(word) and not path.exists():
-            hint = did_you_mean(word, TARGET_WORDS)
-            raise InputError.one("--on", f"is not a target{hint}", value=f"'{word}'", accepted=ACCEPTED)
+            hint = "" if is_volume else did_you_mean(word, TARGET_WORDS)
+            raise InputError.one(where, f"is not a target{hint}", value=f"'{word}'", accepted=accepted)
         mode = path.stat().st_mode
     except FileNotFoundError:
-        raise no_directory("--on", word, "there is no such directory or device", ACCEPTED) from None
+        raise no_directory(where, word, "there is no such directory or device", accepted) from None
     except OSError as error:
-        raise InputError.one("--on", f"cannot be looked at: {error.strerror}", value=f"'{word}'") from None
+        raise InputError.one(where, f"cannot be looked at: {error.strerror}", value=f"'{word}'") from None
     if stat.S_ISDIR(mode):
         return LivePlace("directory", path)
     if stat.S_ISBLK(mode):
         return LivePlace("block", path, given_up=path.resolve() in given_up)
+    if is_volume:
+        if stat.S_ISREG(mode):
+            return LivePlace("file", path)
+        raise InputError.one(where, "is no array, nor holds one", value=f"'{word}'", accepted=VOLUME_ACCEPTED)
     raise RefusedError(f"--on: '{word}': is a file that raidlab has not made; accepted: the directory to make files in")
 
 
@@ -188,7 +245,7 @@ def groups_of(loaded: LoadedStudy, target: Target) -> tuple[Group, ...]:
     levels = loaded.study.live.groups
     # Where a study is only checked there is no place yet, and every array counts.
     is_checked = target.kind == "directory" and target.places[0].path is None
-    if target.groups or not levels or is_checked:
+    if target.groups or not levels or is_checked or not target.places:
         return target.groups
     count = len(target.places) if target.kind == "block" else _widest_of_one_group(loaded)
     return (Group(("0",) * len(levels), tuple(range(count))),)
@@ -224,8 +281,20 @@ def laid_over(
     return study
 
 
+def standing(loaded: LoadedStudy, target: Target, pool: int, note: Callable[[str], None]) -> LoadedStudy:
+    """The study with the arrays of a target that stand already; those for which nothing else is named are left out.
+
+    ``pool``: how many members there are for the others.
+    """
+    study, left_out = with_volumes(loaded, {name: str(place.path) for name, place in target.volumes.items()}, pool)
+    if left_out:
+        note(f"left out: {', '.join(left_out)} (no --on names members for raidlab's own arrays)")
+    return study
+
+
 def place_names(target: Target) -> list[str]:
-    """The places of a target, or its groups with their number of members."""
+    """The places of a target, or its groups with their number of members; then arrays that stand already."""
+    standing = [f"{name}={place.path}" for name, place in target.volumes.items()]
     if target.groups:
-        return [f"{'/'.join(group.names)} ({len(group.members)})" for group in target.groups]
-    return [str(place.path or place.kind) for place in target.places]
+        return [f"{'/'.join(group.names)} ({len(group.members)})" for group in target.groups] + standing
+    return [str(place.path or place.kind) for place in target.places] + standing

@@ -25,6 +25,7 @@ from raidlab.study.cell import Opaque
 from raidlab.study.expand import is_run, load_of
 from raidlab.study.schema import Array
 from raidlab.study.units import format_bytes
+from raidlab.study.words import SIMULATED
 from raidlab.study.workload import Hold, Workload
 
 # The name of the environment's variable that a job file takes its target from when none is given.
@@ -59,7 +60,7 @@ def study_to_fio(
     study = loaded.study
     wanted = _named(study.workload, workloads, "--workload")
     chosen = _named(study.array, arrays, "--array")
-    section = next(name for name in ("live", "sim", "original") if getattr(study, name) is not None)
+    section = next(name for name in ("live", *SIMULATED) if getattr(study, name) is not None)
     return [_JobFile(loaded, array, section, targets, quick=quick).text(wanted) for array in chosen]
 
 

@@ -13,7 +13,7 @@ Invariants:
 """
 
 from raidlab.stats.answer import Answer, Reason
-from raidlab.stats.interval import interval_above_zero, mean_interval, spread_percent, student
+from raidlab.stats.interval import NOTHING_SHOWN_PERCENT, interval_above_zero, mean_interval, spread_percent, student
 from raidlab.stats.paired import Difference, compare, corrected, differs, ratio_interval
 from raidlab.stats.replications import LEAST_REPEATS, MOST_REPEATS, mean_so_far, wants_more
 from raidlab.stats.welch import compare_unpaired
@@ -21,6 +21,7 @@ from raidlab.stats.welch import compare_unpaired
 __all__ = [
     "LEAST_REPEATS",
     "MOST_REPEATS",
+    "NOTHING_SHOWN_PERCENT",
     "Answer",
     "Difference",
     "Reason",

@@ -23,6 +23,8 @@ from raidlab.stats.special import t_quantile
 from raidlab.stats.tail import NOT_FINITE, TailIndex
 
 METHOD = "student"
+# Figures of single runs that differ by less are called level: what they scatter by is not known.
+NOTHING_SHOWN_PERCENT = 5.0
 # From so many repeats on their skewness is known well enough to bend the interval, and correlation is found.
 MANY = 30
 # Fewer say nothing of the order they came in.

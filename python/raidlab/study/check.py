@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 from raidlab.reading import Plain
 from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
 from raidlab.study.figure import StudyFigure
-from raidlab.study.find import device_names, did_you_mean, looks_like_path
+from raidlab.study.find import device_names, did_you_mean, looks_like_path, nearest
 from raidlab.study.places import Place
 from raidlab.study.schema import Array, Compare
 from raidlab.study.target import Emulated, Live, Modelled
 from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
-from raidlab.study.words import ENGINES, ON_THE_CLOCK
+from raidlab.study.words import ENGINES, OFF_LIVE, ON_THE_CLOCK, is_simulated
 from raidlab.study.workload import (
     ARRAY,
     MEMORY,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from raidlab._core import TreeFacts
 
 Report = Callable[..., None]
-TARGET_WORDS = ("sim", "original", "emulated", "memory")
+TARGET_WORDS = (*OFF_LIVE, "memory")
 KEEPING_WORDS = ("none", "memory")
 # Rounding to whole chunks and stripes loses a little; arrays that differ by more are not equal.
 EQUAL_TOLERANCE = 0.01
@@ -102,6 +102,7 @@ def check_parts(parts: ValidParts, file: Path, report: Report) -> Geometry:
     geometry = Geometry()
     _check_targets(parts, report)
     _check_names(parts, report)
+    _check_volumes(parts, report)
     _load_devices(parts, file, geometry, report)
     _parse_trees(parts, geometry, report)
     _check_shapes(parts, geometry, report)
@@ -123,7 +124,7 @@ def check_parts(parts: ValidParts, file: Path, report: Report) -> Geometry:
 
 def engine_of(target: str) -> str:
     """The section of the study that a word of ``on`` runs under: ``sim``, ``original``, ``emulated`` or ``live``."""
-    return target if target in ("sim", "original", "emulated") else "live"
+    return target if target in OFF_LIVE else "live"
 
 
 def _check_targets(parts: ValidParts, report: Report) -> None:
@@ -145,6 +146,25 @@ def _check_names(parts: ValidParts, report: Report) -> None:
             if name in first:
                 report((key, index, "name"), f"is already the name of {key}[{first[name]}]", name, "a name used once")
             first.setdefault(name, index)
+
+
+def _check_volumes(parts: ValidParts, report: Report) -> None:
+    """An array is a tree or a volume; what is said of volumes is said of no tree."""
+    for index, array in parts.arrays.items():
+        place, said = ("array", index), array.model_fields_set
+        if array.volume is None and "tree" not in said:
+            accepted = "tree = 'raid5(5, chunk=64KiB)' or another, or volume = '/dev/md0' or another"
+            report((*place, "tree"), "is missing", None, accepted)
+        for key in ("state", "disks", "says") if array.volume is None else ():
+            if key in said:
+                report((*place, key), "is said of volumes", getattr(array, key), "it beside volume = '/dev/md0'")
+        for key in ("tree", "policy", "pair_pricing", "device", "placement", "of_group") if array.volume else ():
+            if key in said:
+                message = "does not go with a volume, which is what it is"
+                report((*place, key), message, array.tree if key == "tree" else None, "either volume or this")
+        if array.volume is not None and not looks_like_path(array.volume):
+            accepted = "a path such as '/dev/md0' or '/mnt/box/'"
+            report((*place, "volume"), "is no path", array.volume, accepted)
 
 
 def _load_devices(parts: ValidParts, file: Path, geometry: Geometry, report: Report) -> None:
@@ -418,7 +438,7 @@ def _check_machine(stream: CopyStream, workload: Workload, place: Place, parts: 
 
 
 def _speaks_of(target: str, parts: ValidParts) -> bool:
-    return target in ("sim", "original") or (target == "live" and parts.live is not None and bool(parts.live.end))
+    return is_simulated(target) or (target == "live" and parts.live is not None and bool(parts.live.end))
 
 
 def _check_ends(parts: ValidParts, report: Report) -> None:
@@ -441,13 +461,17 @@ def _check_compare(compare: Compare, place: Place, parts: ValidParts, report: Re
     groups = sorted({array.group for array in parts.arrays.values()})
     if compare.group not in groups:
         message = f"no array is in this group{did_you_mean(compare.group, groups)}"
-        report((*place, "group"), message, compare.group, ", ".join(groups))
+        report((*place, "group"), message, compare.group, nearest(compare.group, groups))
         return
     members = [array.name for array in parts.arrays.values() if array.group == compare.group]
     if compare.reference in parts.array_names and compare.reference not in members:
         message = "is not in the group it is the reference of"
         report((*place, "reference"), message, compare.reference, ", ".join(members))
     _check_array_name(compare.reference, (*place, "reference"), parts, report)
+    for index, name in enumerate(compare.contenders):
+        if name not in members:
+            message = f"is not in the group{did_you_mean(name, members)}"
+            report((*place, "contenders", index), message, name, ", ".join(members))
 
 
 def _check_equal(compare: Compare, place: Place, parts: ValidParts, geometry: Geometry, report: Report) -> None:
@@ -456,6 +480,8 @@ def _check_equal(compare: Compare, place: Place, parts: ValidParts, geometry: Ge
     The capacity of real members is theirs, and so is how many there are where the user names groups of them.
     """
     arrays = [one for one in parts.arrays.values() if one.group == compare.group and not one.is_mounted]
+    # What a volume is made of, only its kernel knows.
+    arrays = [one for one in arrays if one.volume is None]
     arrays = [one for one in arrays if one.name in geometry.trees and is_run_by_any(one, parts)]
     modelled = list(geometry.devices)
     targets = [*modelled, *(["live"] if parts.live is None or not parts.live.groups else [])]
@@ -517,7 +543,7 @@ def _check_figure(figure: StudyFigure, place: Place, parts: ValidParts, report: 
     for where, name in named:
         if name not in known:
             message = f"is not the name of a workload{did_you_mean(name, known)}"
-            report((*place, *where), message, name, ", ".join(known))
+            report((*place, *where), message, name, nearest(name, known))
     if figure.draw != "bars" and len(figure.metrics) > 1:
         report((*place, "metrics"), "only bars show several metrics", None, "one, or draw = 'bars'")
     _check_kind_of_figure(figure, place, parts, report)
@@ -575,4 +601,4 @@ def _check_lines(figure: StudyFigure, place: Place, parts: ValidParts, report: R
 def _check_array_name(name: str, place: Place, parts: ValidParts, report: Report) -> None:
     if name not in parts.array_names:
         known = sorted(parts.array_names)
-        report(place, f"is not the name of an array{did_you_mean(name, known)}", name, ", ".join(known))
+        report(place, f"is not the name of an array{did_you_mean(name, known)}", name, nearest(name, known))

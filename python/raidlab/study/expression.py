@@ -17,9 +17,11 @@ import math
 import operator
 import statistics
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from raidlab.study.form import Kind, kind_of, shortened
 
 Operand = float | str
 # How far apart two figures are that a study calls the same, where it does not say, in percent.
@@ -109,7 +111,44 @@ class Expression:
                 raise ValueError("it is no finite number")
             return found if isinstance(found, bool) else float(found)
         except (ArithmeticError, TypeError, ValueError) as error:
-            raise ValueError(f"'{_shortened(self.text)}' has no value: {error}") from None
+            raise ValueError(f"'{shortened(self.text)}' has no value: {error}") from None
+
+    def kind(self, numbers: Container[str]) -> Kind:
+        """What it comes to, by its form alone; names in ``numbers`` are numbers, others may also be texts.
+
+        A `ValueError` for what no names could give a value: a text where a number is needed, a division by 0.
+
+        Examples
+        --------
+        >>> read("a > 2 * b").kind({"a", "b"})
+        'truth'
+        >>> read("a / (2 - 2)").kind({"a"})
+        Traceback (most recent call last):
+        ValueError: 'a / (2 - 2)' divides by 0
+        """
+        return kind_of(self._root, numbers, _constant)
+
+    def check_decidable(self, *, measured: bool) -> None:
+        """Raise a `ValueError` where it is more than comparisons joined by ``and``, ``or``, ``not``.
+
+        ``measured`` figures are never equal to the last digit, so ``==`` and ``!=`` say nothing of them.
+        """
+
+        def decide(comparison: Relation) -> bool:
+            if measured and comparison.sign in ("==", "!="):
+                said = f"{comparison.first.text} {comparison.sign} {comparison.second.text}"
+                raise ValueError(f"'{said}' compares measured figures to the last digit; about(a, b, PERCENT) does not")
+            return True
+
+        self.decided(decide)
+
+    @property
+    def sides(self) -> tuple[Expression, Expression] | None:
+        """What is set beside each other, where it is a single comparison."""
+        match self._root:
+            case ast.Compare(left=left, comparators=[right]):
+                return _part(left), _part(right)
+        return None
 
     def decided(self, decide: Callable[[Relation], bool | None]) -> bool | None:
         """What it says where comparisons may be undecided (None).
@@ -152,6 +191,11 @@ class Relation:
     is_asked: bool
     """Whether the expression asks for it; else (``not``) for its contrary."""
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The numbers it needs."""
+        return self.first.names | self.second.names | self.within.names
+
     def value(self, known: Mapping[str, Operand]) -> bool:
         """Whether it holds, by the figures themselves."""
         first, second = self.first.value(known), self.second.value(known)
@@ -183,14 +227,10 @@ def read(text: str) -> Expression:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # Studies are restated with "a ~ b"; here a function says it, so that it can say how near.
         hint = f"; 'a ~ b' is written about(a, b, {ABOUT_PERCENT:g})" if "~" in text else ""
-        raise ValueError(f"'{_shortened(text)}' is no expression{hint}") from None
+        raise ValueError(f"'{shortened(text)}' is no expression{hint}") from None
     names: set[str] = set()
     _check(root, names, text, _DEEPEST)
     return Expression(text, frozenset(names), root)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _check(node: ast.expr, names: set[str], text: str, levels: int) -> None:
@@ -217,12 +257,20 @@ def _check(node: ast.expr, names: set[str], text: str, levels: int) -> None:
             understood = False
     if not understood:
         known = ", ".join(FUNCTIONS)
-        what = _shortened(ast.get_source_segment(text.strip(), node) or type(node).__name__)
-        raise ValueError(f"'{what}' in '{_shortened(text)}' is not understood; functions are {known}")
+        what = shortened(ast.get_source_segment(text.strip(), node) or type(node).__name__)
+        raise ValueError(f"'{what}' in '{shortened(text)}' is not understood; functions are {known}")
     if parts and not levels:
-        raise ValueError(f"'{_shortened(text)}' is nested too deeply; accepted: at most {_DEEPEST} levels")
+        raise ValueError(f"'{shortened(text)}' is nested too deeply; accepted: at most {_DEEPEST} levels")
     for part in parts:
         _check(part, names, text, levels - 1)
+
+
+def _constant(node: ast.expr) -> float | None:
+    """The value of what names nothing."""
+    if any(isinstance(part, ast.Name) and part.id not in FUNCTIONS for part in ast.walk(node)):
+        return None
+    found = Expression(ast.unparse(node), frozenset(), node).value({})
+    return float(found)
 
 
 def _decided(node: ast.expr, decide: Callable[[Relation], bool | None], *, is_asked: bool) -> bool | None:
@@ -320,5 +368,5 @@ def _value(node: ast.expr, known: Mapping[str, Operand]) -> Any:
 def _number(node: ast.expr, known: Mapping[str, Operand]) -> float:
     found = _value(node, known)
     if isinstance(found, str):
-        raise ValueError(f"'{_shortened(found)}' is a text where a number is needed")
+        raise ValueError(f"'{shortened(found)}' is a text where a number is needed")
     return float(found)

@@ -40,9 +40,8 @@ class FigureSeries(Table):
     of: Literal["throughput", "access_count", "disk_time"] = "throughput"
     """Throughput per disk, or what a model says of it: accesses counted, or the time of disks that a request takes with
     one outstanding."""
-    at: Literal["maximum", "heaviest", "target"] | Depth | dict[str, float] = "heaviest"
-    """Throughput: at the load of most of it, at the heaviest, at the held response time, at a depth, or at another
-    place on the sweep, as of a metric in ``quantities.toml``."""
+    at: Literal["maximum", "heaviest", "target"] | Depth = "heaviest"
+    """Throughput: at the load of most of it, at the heaviest, at the held response time, or at a depth."""
     workloads: list[Name] = []
     """Other workloads in the place of the figure's, one for each."""
     printed: list[Line] = []
@@ -126,9 +125,8 @@ class StudyFigure(Table):
     """Bars: a metric drawn as a stroke on each, such as what its parts should add up to."""
     against: Line = "response_time_ms_p90"
     """Trade-offs: the metric along the axis."""
-    of_maximum: bool | dict[str, float] = False
-    """Trade-offs: in percent of the greatest value of the same line, or of that at a place on its sweep, as of a metric
-    in ``quantities.toml``."""
+    of_maximum: bool = False
+    """Trade-offs: in percent of the greatest value of the same line."""
     reference: Name | None = None
     """Shares: the array that is 100 %."""
     series: list[FigureSeries] = []

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from raidlab.errors import InputError
 
+# So many names are listed; of more the nearest.
+_FEW, _NEAREST = 12, 5
 # Fewer letters begin too many names to be a hint.
 _LEAST_BEGINNING = 3
 # What files of parameters end in, which stand beside device files.
@@ -107,6 +109,23 @@ def _names() -> list[str]:
 def looks_like_path(text: str) -> bool:
     """Whether a word on the command line is meant as a path rather than a name."""
     return os.sep in text or text in (".", "..") or text.endswith(".toml")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The names there are, of many the nearest few and how many others.
+
+    Examples
+    --------
+    >>> nearest("raid6", ["raid5", "raid10"])
+    'raid5, raid10'
+    >>> nearest("depth 7", [f"depth {n}" for n in range(100)])
+    'depth 7, depth 97, depth 87, depth 79, depth 78 and 95 others'
+    """
+    names = list(known)
+    if len(names) <= _FEW:
+        return ", ".join(names) or "none"
+    close = difflib.get_close_matches(word, names, n=_NEAREST, cutoff=0.0)
+    return f"{', '.join(close)} and {len(names) - len(close)} others"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

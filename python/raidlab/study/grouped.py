@@ -1,9 +1,9 @@
-"""Arrays of a study laid over groups of members that the user has named: chains in arrays on interfaces, say.
+"""Arrays of a study laid over what the user has named: groups of members, or arrays that stand already.
 
 ``live.groups`` of a study names the levels that groups lie in, from the outermost; ``placement`` of an array says which
 of them each of its volumes uses. The first place that a study names is the first that the user has named, and so on
 within it. A group named down to the last level is divided among the volumes that the study puts there; one with a name
-more is a volume as it is.
+more is a volume as it is. An array with a ``volume`` is that volume, whatever its tree says, and no group's affair.
 
 Invariants:
 
@@ -15,18 +15,18 @@ Invariants:
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from raidlab.study.check import count_leaves
 from raidlab.study.expand import NULL
 from raidlab.study.load import LoadedStudy
-from raidlab.study.schema import Array
+from raidlab.study.schema import MEMBER, Array
 from raidlab.study.tree import Tree
+from raidlab.study.words import OFF_LIVE
 
 _LIVE = "live"
-OFF_LIVE = ("sim", "original", "emulated")
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,8 @@ class Arrangement:
     """The trees of these arrays, as a study writes them."""
     left_out: dict[str, str]
     """Of each array that is not run, why."""
+    volumes: dict[str, str] = field(default_factory=dict)
+    """Of each array that stands already, where; it is one member, behind those of the groups."""
 
 
 class _UnfitError(ValueError):
@@ -78,7 +80,7 @@ def arranged(loaded: LoadedStudy, groups: Sequence[Group], member_bytes: int) ->
     arrays: list[Array] = []
     for array in loaded.study.array:
         arrays.append(array)
-        if array.runs_on(_LIVE):
+        if array.runs_on(_LIVE) and array.volume is None:
             try:
                 volumes = _volumes(array, trees[array.name], levels, boxes)
                 is_given = any(box.volumes for box in boxes.values())
@@ -95,6 +97,33 @@ def arranged(loaded: LoadedStudy, groups: Sequence[Group], member_bytes: int) ->
     geometry = replace(loaded.geometry, trees=trees)
     arrangement = Arrangement(tuple(groups), members_of, texts, left_out)
     return replace(loaded, study=study, geometry=geometry, arrangement=arrangement), arrangement
+
+
+def with_volumes(loaded: LoadedStudy, volumes: Mapping[str, str], pool: int) -> tuple[LoadedStudy, list[str]]:
+    """The study with some of its arrays standing already, by array's name where; and the arrays that are left out.
+
+    ``pool``: how many members there are for the others, which are left out where there is none.
+    """
+    over = loaded.arrangement or Arrangement((), {}, {}, {})
+    members_of, trees, texts = dict(over.members_of), dict(loaded.geometry.trees), dict(over.trees)
+    arrays: list[Array] = []
+    left_out: list[str] = []
+    for array in loaded.study.array:
+        arrays.append(array)
+        if array.name in volumes:
+            members_of[array.name] = [pool + list(volumes).index(array.name)]
+            trees[array.name], texts[array.name] = {"kind": MEMBER}, MEMBER
+            arrays[-1] = array.model_copy(update={"tree": MEMBER, "volume": volumes[array.name]})
+        elif array.runs_on(_LIVE) and not array.is_mounted:
+            if pool:
+                members_of.setdefault(array.name, list(range(count_leaves(trees[array.name]))))
+            else:
+                left_out.append(array.name)
+                arrays[-1] = array.model_copy(update={"on": [one for one in OFF_LIVE if array.runs_on(one)]})
+    study = loaded.study.model_copy(update={"array": arrays})
+    arrangement = replace(over, members_of=members_of, trees=texts, volumes=dict(volumes))
+    geometry = replace(loaded.geometry, trees=trees)
+    return replace(loaded, study=study, geometry=geometry, arrangement=arrangement), left_out
 
 
 def _boxes(groups: Sequence[Group], levels: list[str]) -> dict[tuple[str, ...], _Box]:

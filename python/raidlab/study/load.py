@@ -25,12 +25,12 @@ from raidlab.study.check import Geometry, Report, ValidParts, check_parts
 from raidlab.study.expand import MOST_CELLS, count_cells
 from raidlab.study.figure import StudyFigure
 from raidlab.study.find import did_you_mean, find_study, parameter_names
-from raidlab.study.parameters import MARK, SECTIONS, Hardware, load_parameters, names_in, put_in
+from raidlab.study.parameters import MARK, Hardware, load_parameters, names_in, put_in
 from raidlab.study.places import Place, line_index, line_of, value_at, written
 from raidlab.study.schema import Array, Compare, Study
 from raidlab.study.table_file import Reporter, parsed, shown_file, text_of
 from raidlab.study.target import Emulated, Live, Modelled
-from raidlab.study.words import ENGINES
+from raidlab.study.words import ENGINES, SIMULATED
 from raidlab.study.workload import Load, TraceReplay, Workload
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _hardware(
 ) -> dict[str, Hardware]:
     """The parameters of each target that names a file of them; every ``$name`` must be one of these."""
     found = {}
-    for target in SECTIONS:
+    for target in SIMULATED:
         section = document.get(target)
         if not isinstance(section, dict):
             continue
@@ -227,7 +227,7 @@ def _sound_parts(document: Mapping[str, Plain]) -> ValidParts:
         original=one(Modelled, document.get("original")),
         emulated=one(Emulated, document.get("emulated", {})),
         live=one(Live, document.get("live")),
-        has_section={key: isinstance(document.get(key), dict) for key in ("sim", "original")},
+        has_section={key: isinstance(document.get(key), dict) for key in SIMULATED},
         load_says_something=any(table("load").get(key) for key in ("depths", "hold", "open")),
         emulates_device="device" in table("emulated"),
         array_names={name for name in names if isinstance(name, str)},

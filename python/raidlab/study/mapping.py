@@ -18,7 +18,7 @@ from pydantic import Field
 
 from raidlab.errors import InputError
 from raidlab.study.expression import read
-from raidlab.study.find import did_you_mean
+from raidlab.study.find import did_you_mean, nearest
 from raidlab.study.places import Place
 from raidlab.study.published import PublishedTable, number
 from raidlab.study.table_file import Reporter, read_table
@@ -128,7 +128,8 @@ class TableColumns(Table):
     order: dict[str, Order] = {}
     """The columns of orders; a row that is in neither of an order's tables is an error in the report."""
     word: dict[str, dict[str, Line]] = {}
-    """Further texts for measures: by the printed text of the key ``from``, the word that the study uses."""
+    """Further texts for measures: by the printed text of the key ``from``, or by the name of the table where that is
+    ``file``, the word that the study uses."""
     not_evaluated: Prose | None = None
     """Why a table without columns of values is not compared."""
 
@@ -146,7 +147,7 @@ class TableColumns(Table):
 
     def measures_of(self, table: str, keys: dict[str, str], common: Measures) -> Measures:
         """The measures for a row, its keys put into their texts."""
-        texts = {**keys, **self.words(keys), "file": table}
+        texts = {**keys, **self.words({**keys, "file": table}), "file": table}
         return {name: filled(measure, texts) for name, measure in {**common, **self.measure}.items()}
 
     def skipped(self, keys: dict[str, str]) -> str | None:
@@ -268,7 +269,7 @@ def load_mapping(study_file: Path) -> Mapping:
         _check_expressions(("derived", name), derived, quantities.measure, reporter)
     for name, conclusion in quantities.conclusion.items():
         place = ("conclusion", name, "holds")
-        _check_expression(place, conclusion.holds, quantities.measure, reporter)
+        check_expression(place, conclusion.holds, quantities.measure, reporter, holds=True, measured=True)
         _check_depends(place, conclusion.holds, reporter)
     reporter.complain()
     if not (folder / COLUMNS).is_file():
@@ -283,7 +284,7 @@ def load_mapping(study_file: Path) -> Mapping:
 def _check_expressions(place: Place, of: ClaimQuantity | Derived, measures: Measures, reporter: Reporter) -> None:
     for key in ("value", "holds"):
         if (text := getattr(of, key)) is not None:
-            _check_expression((*place, key), text, measures, reporter)
+            check_expression((*place, key), text, measures, reporter, holds=key == "holds")
 
 
 def _check_depends(place: Place, text: str, reporter: Reporter) -> None:
@@ -298,24 +299,47 @@ def _check_depends(place: Place, text: str, reporter: Reporter) -> None:
 
 def _check_table(index: int, table: TableColumns, measures: Measures, reporter: Reporter) -> None:
     place = ("table", index)
-    known = {*measures, *table.measure, *table.key}
+    known = {*measures, *table.measure}
     for name, column in table.column.items():
-        _check_expression((*place, "column", name, "value"), column.value, known, reporter)
+        check_expression((*place, "column", name, "value"), column.value, known, reporter, keys=table.key)
     for name, order in table.order.items():
         if order.by not in table.key:
             reporter.add((*place, "order", name, "by"), "is no key", order.by, ", ".join(table.key))
         for text, expression in order.holds.items():
-            _check_expression((*place, "order", name, "holds", text), expression, known, reporter)
+            check_expression(
+                (*place, "order", name, "holds", text), expression, known, reporter, keys=table.key, holds=True
+            )
     for line, skip in enumerate(table.skip):
-        _check_expression((*place, "skip", line, "rows"), skip.rows, table.key, reporter)
+        check_expression((*place, "skip", line, "rows"), skip.rows, (), reporter, keys=table.key, holds=None)
 
 
-def _check_expression(place: Place, text: str, known: Iterable[str], reporter: Reporter) -> None:
+def check_expression(
+    place: Place,
+    text: str,
+    numbers: Iterable[str],
+    reporter: Reporter,
+    *,
+    keys: Iterable[str] = (),
+    holds: bool | None = False,
+    measured: bool = False,
+    unknown: str = "is neither a measure nor a key",
+) -> None:
+    """Note what is wrong with an expression over ``numbers`` and, if they may be texts, ``keys``.
+
+    It is a number, or with ``holds`` comparisons that may be undecided, with None anything. What is ``measured`` is not
+    asked whether it is equal.
+    """
+    numbers = set(numbers)
+    known = numbers | set(keys)
     try:
-        names = read(text).names
+        expression = read(text)
+        for name in sorted(expression.names - known):
+            reporter.add(place, f"{unknown}{did_you_mean(name, known)}", name, nearest(name, known))
+        kind = expression.kind(numbers)
+        if holds:
+            expression.check_decidable(measured=measured)
     except ValueError as error:
         reporter.add(place, str(error))
         return
-    for name in sorted(names - set(known)):
-        hint = did_you_mean(name, known)
-        reporter.add(place, f"is neither a measure nor a key{hint}", name, ", ".join(sorted(known)) or "numbers only")
+    if holds is False and kind == "truth":
+        reporter.add(place, "is true or false", text, "an expression with a number as its value")

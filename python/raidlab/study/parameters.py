@@ -22,14 +22,12 @@ from raidlab.reading import Plain
 from raidlab.study.find import did_you_mean, find_parameters, parameter_names
 from raidlab.study.places import Place
 from raidlab.study.table_file import read_named
-from raidlab.study.words import Line, Prose, Table
+from raidlab.study.words import Line, Prose, Table, is_simulated
 
 Unit = Literal["ns", "us", "ms", "s", "bytes", "KiB", "MiB", "MB/s", "1"]
 _NS_OF = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _BYTES_OF = {"bytes": 1, "KiB": 1024, "MiB": 1024**2}
 MARK = "$"
-# The targets whose tables may name parameters.
-SECTIONS = ("original", "sim")
 
 
 class Parameter(Table):
@@ -105,7 +103,7 @@ def load_parameters(name: str, beside: Path) -> Hardware:
 
 def put_in(document: Mapping[str, Plain], texts: Mapping[str, Mapping[str, str | float]]) -> Any:
     """A copy of a study's document with what each target's parameters stand for in the place of their names."""
-    return {key: _put(value, texts.get(key, {})) if key in SECTIONS else value for key, value in document.items()}
+    return {key: _put(value, texts.get(key, {})) if is_simulated(key) else value for key, value in document.items()}
 
 
 def names_in(value: Plain, place: Place = ()) -> Iterator[tuple[Place, str]]:

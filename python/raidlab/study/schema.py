@@ -23,12 +23,15 @@ from raidlab.study.words import (
     Name,
     Prose,
     Table,
+    is_simulated,
     kind_from_text,
 )
 from raidlab.study.workload import Load, Workload
 
 # A tree of as many separate volumes as directories are given.
 MOUNTED = "mounted"
+# An array that stands already is one member of its study, whatever it is made of.
+MEMBER = "member"
 
 
 class PrimaryRead(Table):
@@ -90,9 +93,20 @@ class Array(Table):
 
     name: Name
     """How it is called in tables and figures."""
-    tree: Line
+    tree: Line = MEMBER
     """The arrangement, such as ``raid5(5, chunk=64KiB)``; ``raidlab layout`` draws it. ``mounted``: each directory
-    given to ``--on`` is a volume, whatever lies below it; whole files are read through its file system."""
+    given to ``--on`` is a volume, whatever lies below it; whole files are read through its file system. Left out beside
+    ``volume`` only."""
+    volume: Line | None = None
+    """An array that stands already, of md, the device mapper, ZFS, btrfs or a controller: its block device, a directory
+    of its file system, or a file there. It runs on real members only. ``--on NAME=PLACE`` says the same."""
+    state: Literal["optimal", "degraded", "resyncing"] = "optimal"
+    """The state in which a volume is to be measured: whole and idle, with members missing, or busy with itself (a
+    resync, a rebuild, a scrub, a reshape). Found in another, it is INVALID."""
+    disks: Few | None = None
+    """How many disks a volume has, where the kernel cannot tell: those behind a controller."""
+    says: Line | None = None
+    """What its owner says a volume is, where the kernel cannot tell: ``RAID 6 of 8 disks, 256 KiB``."""
     group: Name = "all"
     """The arrays it is compared with."""
     policy: Policy | None = None
@@ -120,9 +134,9 @@ class Array(Table):
 
     def runs_on(self, engine: str) -> bool:
         """Whether it is run on a target; one with a device of its own only where devices are modelled one by one."""
-        if self.is_mounted and engine != "live":
+        if (self.is_mounted or self.volume is not None) and engine != "live":
             return False
-        return (self.on is None or engine in self.on) and (self.device is None or engine in ("sim", "original"))
+        return (self.on is None or engine in self.on) and (self.device is None or is_simulated(engine))
 
 
 class Compare(Table):
@@ -138,6 +152,10 @@ class Compare(Table):
     """What the arrays share; a check says INVALID when they do not."""
     per: Literal["disk", "user_capacity", "array"] = "disk"
     """What throughput is divided by before it is compared."""
+    contenders: list[Name] = []
+    """The arrays of which the answer of the run speaks, beside the reference; all when left out."""
+    sweep_from: Annotated[int, Field(ge=1)] | None = None
+    """The answer takes the mean over all queue depths from this one on, and not the heaviest load."""
     note: Prose | None = None
     """A remark for the reader."""
 
@@ -181,7 +199,8 @@ class Study(Table):
         """Where it runs when nobody says where; empty when that must be said."""
         if self.on is not None:
             return self.on
-        return ["sim"] if self.sim else ["original"] if self.original else []
+        modelled = ["sim"] if self.sim else ["original"] if self.original else []
+        return modelled or [f"{array.name}={array.volume}" for array in self.array if array.volume is not None]
 
     def has_target(self, target: str) -> bool:
         """Whether it says enough to run on ``sim``, ``original``, ``emulated`` or ``live``."""
@@ -204,7 +223,7 @@ class Study(Table):
 
     def file_system_on(self, target: str) -> FileSystem | None:
         """What whole files are read through on a target where they are extents of an array."""
-        if target in ("sim", "original"):
+        if is_simulated(target):
             section: Modelled | None = getattr(self, target)
             return section.file_system if section is not None else None
         modelled = self.original or self.sim

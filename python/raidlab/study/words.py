@@ -59,8 +59,10 @@ Prose = Annotated[str, AfterValidator(_prose)]
 # A device's name or file, or its keys, which are the engine's to judge.
 DeviceOf = Line | dict[str, Any]
 ENGINES = ("sim", "original", "emulated", "live")
-# Those whose time is the machine's.
+# Those whose time is the machine's, and the others, which are simulated.
 ON_THE_CLOCK = ("emulated", "live")
+SIMULATED = ("sim", "original")
+OFF_LIVE = (*SIMULATED, "emulated")
 Engines = Annotated[list[Literal["sim", "original", "emulated", "live"]], Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(without_control)]
 
@@ -84,3 +86,8 @@ def list_from_one(value: Any) -> Any:
 def size_from_text(value: Any) -> Any:
     """Let ``size = "8KiB"`` stand for ``size = { kind = "fixed", bytes = "8KiB" }``."""
     return {"kind": "fixed", "bytes": value} if isinstance(value, str | int | float) else value
+
+
+def is_simulated(target: str) -> bool:
+    """Whether a target runs on the virtual clock, so that its figures depend on no machine."""
+    return target in SIMULATED

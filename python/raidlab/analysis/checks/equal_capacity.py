@@ -20,13 +20,11 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     """INVALID when a table's arrays differ in what it says they share."""
     for target in analysis.targets:
         for compare in analysis.run.study.compare:
-            rows = [
-                point.rows[0] for point in analysis.points if point.target == target and point.group == compare.group
-            ]
-            if not rows:
+            points = [point for point in analysis.points if point.target == target and point.group == compare.group]
+            if not points:
                 continue
             key = "user_bytes" if compare.equal == "user_capacity" else "members"
-            sizes = [int(row[key]) for row in rows]
+            sizes = [point.members if key == "members" else int(point.rows[0][key]) for point in points]
             difference = difference_of(compare, sizes)
             if difference is not None:
                 evidence = f"{difference[0].upper()}{difference[1:]}."

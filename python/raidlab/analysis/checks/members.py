@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from raidlab.analysis.checks.finding import INVALID, PASS, SEVERITY, UNKNOWN, WARN, Finding
 from raidlab.analysis.metrics import Analysis
 from raidlab.results.facts import Content, Member, Moved, Traffic, Unknown, Volume
+from raidlab.study.schema import Array
 
 # More sentences than these of one check help nobody.
 _MOST_SENTENCES = 3
@@ -31,12 +32,21 @@ class MemberVerdict:
 
 
 Judge = Callable[[Member], MemberVerdict | None]
+# Of a member that is an array of the study, which says in what state it is to be.
+JudgeStanding = Callable[[Member, Array], MemberVerdict | None]
 
 
-def over_members(name: str, analysis: Analysis, judge: Judge) -> Iterator[Finding]:
-    """One finding for all live members of a run."""
-    members = analysis.run.live_members()
-    found = [answer for member in members if (answer := judge(member)) is not None]
+def over_members(
+    name: str, analysis: Analysis, judge: Judge, judge_standing: JudgeStanding | None = None
+) -> Iterator[Finding]:
+    """One finding for all live members of a run; ``judge_standing`` judges those that are arrays of the study."""
+    members, standing = analysis.run.live_members(), analysis.run.standing
+
+    def judged(member: Member) -> MemberVerdict | None:
+        array = standing.get(member.get("subject", ""))
+        return judge(member) if array is None or judge_standing is None else judge_standing(member, array)
+
+    found = [answer for member in members if (answer := judged(member)) is not None]
     if found:
         yield merged(name, "live", found, members)
 

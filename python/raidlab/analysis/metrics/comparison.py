@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from raidlab.analysis.metrics.point import Point
 from raidlab.analysis.metrics.relative_throughput import share_basis
@@ -67,6 +68,9 @@ class ComparedArray:
     """The throughput of each repeat, on the basis the study names."""
     relative_interval_percent: tuple[float, float] | None
     """The 95 % interval of its throughput against the reference, paired by repeat; None for a single run."""
+    sweep_rates: tuple[float, ...] = ()
+    """For each repeat the geometric mean of its throughput over the depths of the sweep that the study names
+    (`sweep_from`), so that the ratio of two is the mean ratio over the sweep; empty where the study names none."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,7 @@ def _compare(
             held.get(point.array),
             rates[point.array],
             None if point.is_open else _percent_interval(rates[point.array], rates.get(compare.reference, ())),
+            _sweep_rates(compare, point.array, [one for one, _ in mine]),
         )
         for point, values in chosen
     )
@@ -138,6 +143,27 @@ def _compare(
     label = f"queue depth {depth}" if kind == "closed" else f"{rate:g} requests/s offered"
     label = chosen[0][0].level if kind == "trace" else label
     return Comparison(compare, target, workload, label, rows)
+
+
+def _sweep_rates(compare: Compare, array: str, points: list[Point]) -> tuple[float, ...]:
+    """The geometric mean, repeat by repeat, over the depths from `sweep_from` on that every array has run."""
+    if compare.sweep_from is None:
+        return ()
+    swept = [point for point in points if point.is_swept and point.load == "closed"]
+    by_array: dict[str, set[int]] = {}
+    for point in swept:
+        by_array.setdefault(point.array, set()).add(point.depth)
+    depths = (
+        {depth for depth in set.intersection(*by_array.values()) if depth >= compare.sweep_from} if swept else set()
+    )
+    each = [
+        [rate / share_basis(point, compare.per) for rate in point.each_per_s("all_bytes")]
+        for point in swept
+        if point.array == array and point.depth in depths
+    ]
+    if not each or len({len(rates) for rates in each}) > 1:
+        return ()
+    return tuple(geometric_mean(rates) for rates in zip(*each, strict=True) if all(rates))
 
 
 def held_rows(

@@ -18,7 +18,9 @@ import polars as pl
 
 from raidlab.histogram import Histogram
 from raidlab.results import Run
+from raidlab.results.volumes import disk_count, member_count
 from raidlab.study.expand import NULL, PILOT
+from raidlab.study.schema import Array
 
 # Arrivals are random, so the rate served in a short run differs a little from the rate offered.
 _KEPT_UP = 0.95
@@ -93,14 +95,27 @@ class Point:
 
     @property
     def members(self) -> int:
-        """How many members the array has, redundancy included."""
-        return int(self.rows[0]["members"])
+        """How many members the array has, redundancy included; of one that stands already those the kernel tells of."""
+        array = self._standing
+        return int(self.rows[0]["members"]) if array is None else member_count(array, self.run.live_members(self.array))
+
+    @property
+    def storage_efficiency(self) -> float | None:
+        """The share of the members' capacity that holds user data; None where the array stands already."""
+        return None if self._standing is not None else float(self.rows[0]["storage_efficiency"])
+
+    @property
+    def _standing(self) -> Array | None:
+        """The array, if it stands already."""
+        return self.run.standing.get(self.array)
 
     @property
     def disks(self) -> int:
         """How many physical disks lie below the array; members in memory share the one processor."""
         if self.target != "live":
             return self.members
+        if self._standing is not None:
+            return disk_count(self._standing, self.run.live_members(self.array))
         known = self.run.live_members(self.array)[: self.members]
         return max(1, len({disk for member in known for disk in member["disks"]}))
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from raidlab.analysis.metrics.metric import Metric
+from raidlab.analysis.metrics.point import Point
+
+
+def _percent(point: Point, _reference: Point | None) -> float | None:
+    return None if point.storage_efficiency is None else 100 * point.storage_efficiency
+
 
 METRIC = Metric(
     kind="storage_efficiency_percent",
     title="storage efficiency",
     unit="%",
     meaning="user capacity in percent of the capacity of all members",
-    compute=lambda point, reference: 100 * float(point.rows[0]["storage_efficiency"]),
+    compute=_percent,
 )

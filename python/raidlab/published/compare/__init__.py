@@ -11,11 +11,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from raidlab.analysis.metrics import Analysis
+from raidlab.published.compare.basis import fitted_figures, with_basis
 from raidlab.published.compare.conclude import CONCLUSIONS, conclusions_on
-from raidlab.published.compare.evaluate import Evaluation, ids_of
+from raidlab.published.compare.evaluate import DERIVED, Evaluation, ids_of
 from raidlab.published.compare.left_out import read_left_out, write_left_out
-from raidlab.published.compare.row import FITTED, MISS_PERCENT, MISS_POINTS, Published, PublishedRow, error_of
-from raidlab.published.compare.summary import FILE, HEADER, Errors, errors_of, write_csv
+from raidlab.published.compare.row import (
+    ARITHMETIC,
+    FITTED,
+    MISS_PERCENT,
+    MISS_POINTS,
+    Published,
+    PublishedRow,
+    error_of,
+)
+from raidlab.published.compare.summary import FILE, HEADER, Errors, errors_of, held_words, write_csv
 from raidlab.published.quantities import Source
 from raidlab.study.mapping import Mapping
 from raidlab.study.parameters import Parameter
@@ -52,6 +61,14 @@ class PublishedComparison:
         return [row for row in self.rows if row.table.startswith(CONCLUSIONS)]
 
     @property
+    def asked(self) -> list[PublishedRow]:
+        """What the study says of the target that could be tested there: conclusions and claims, without arithmetic."""
+        conclusions = [row for row in self.conclusions if row.figure == self.target]
+        # What is only derived was not published.
+        claims = [row for row in self.published if row.kind != ARITHMETIC and row.table != DERIVED]
+        return [row for row in (*conclusions, *claims) if row.is_judged]
+
+    @property
     def published(self) -> list[PublishedRow]:
         """The rest: what was published, and what is derived."""
         return [row for row in self.rows if not row.table.startswith(CONCLUSIONS)]
@@ -80,8 +97,16 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
     if is_model:
         left_out = read_left_out(mapping.folder)
         rows = [replace(row, left_out=left_out.get(row.id)) if row.kind == FITTED else row for row in rows]
+    own = conclusions_on(mapping, evaluation.source, evaluation.fitted_to if is_published else ())
+    fitted = fitted_figures([*rows, *own])
+    rows = [with_basis(row, fitted) for row in rows]
     for name in analysis.targets:
-        rows += conclusions_on(mapping, Source(analysis, name, mapping.published))
+        # Nothing was fitted to hardware other than the study's own.
+        rows += (
+            [with_basis(row, fitted) for row in own]
+            if name == target
+            else conclusions_on(mapping, Source(analysis, name, mapping.published))
+        )
     return PublishedComparison(rows, parameters, target, frozenset(follows), _fitted_of_device(analysis, target))
 
 
@@ -120,6 +145,7 @@ __all__ = [
     "compare_run",
     "error_of",
     "errors_of",
+    "held_words",
     "ids_of",
     "parameters_of",
     "write_csv",

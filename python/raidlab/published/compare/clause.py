@@ -5,20 +5,22 @@ Invariants:
 - The words are those of the study: what a measure is called follows from its array, workload and metric, or from the
   ``as`` that it has in ``quantities.toml``.
 - A comparison is decided by the 95 % intervals of its margins over repeats, paired repeat by repeat: it holds where the
-  whole of each is above 0, fails where one is wholly below, and is within the noise between. A single run has no
-  interval; it is decided by its figures.
+  whole of each is above 0, fails where one is wholly below, and is within the noise between.
+- A single run has no interval. What differs by less than `NOTHING_SHOWN_PERCENT`, which a report calls level, is within
+  the noise; whether two figures are about the same, where that decides by less than half of how far they may differ.
+- What is no result of a run, such as a count of accesses or a printed figure, is exact.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from raidlab.analysis.metrics import METRICS
 from raidlab.published.quantities import KINDS
-from raidlab.stats import mean_interval
+from raidlab.stats import NOTHING_SHOWN_PERCENT, mean_interval
 from raidlab.study.expression import Expression, Operand, Relation
 
 NOISE: Literal["within the noise"] = "within the noise"
@@ -65,13 +67,17 @@ class WordedClause:
 
 
 def judged(
-    expression: Expression, known: Mapping[str, Operand], repeats: Sequence[Mapping[str, Operand]], words: Words
+    expression: Expression,
+    known: Mapping[str, Operand],
+    repeats: Sequence[Mapping[str, Operand]],
+    words: Words,
+    exact: Container[str] = (),
 ) -> tuple[Judged, list[WordedClause]]:
-    """What an expression says, and its clauses, the weakest first."""
+    """What an expression says, and its clauses, the weakest first; names in ``exact`` are no results of a run."""
     clauses: list[WordedClause] = []
 
     def decide(comparison: Relation) -> bool | None:
-        found, clause = _decided(comparison, known, repeats, words)
+        found, clause = _decided(comparison, known, repeats, words, exact)
         clauses.append(clause)
         return found
 
@@ -102,22 +108,40 @@ def _verdict(found: bool | None) -> Judged:
 
 
 def _decided(
-    comparison: Relation, known: Mapping[str, Operand], repeats: Sequence[Mapping[str, Operand]], words: Words
+    comparison: Relation,
+    known: Mapping[str, Operand],
+    repeats: Sequence[Mapping[str, Operand]],
+    words: Words,
+    exact: Container[str],
 ) -> tuple[bool | None, WordedClause]:
     each = [comparison.margins(numbers) for numbers in repeats]
     intervals = [mean_interval(side) for side in zip(*each, strict=True)]
-    if not intervals or None in intervals:
-        found: bool | None = comparison.value(known)
-        ends = [(0.0, 0.0)] if comparison.sign in ("==", "!=") else [(side, side) for side in comparison.margins(known)]
-    else:
-        ends = [interval for interval in intervals if interval is not None]
-        found = False if any(high < 0 for _, high in ends) else True if all(low > 0 for low, _ in ends) else None
     is_sure = bool(intervals) and None not in intervals
+    is_exact = all(name in exact for name in comparison.names)
     scale = max(abs(comparison.first.value(known)), abs(comparison.second.value(known))) or 1.0
+    if is_sure:
+        ends = [interval for interval in intervals if interval is not None]
+    elif comparison.sign in ("==", "!="):
+        ends, is_exact = [(0.0, 0.0)], True
+    else:
+        noise = 0.0 if is_exact else scale * _unshown_percent(comparison, known) / 100
+        ends = [(side - noise, side + noise) for side in comparison.margins(known)]
+    found: bool | None = (
+        False if any(high < 0 for _, high in ends) else True if all(low > 0 for low, _ in ends) else None
+    )
+    if is_exact and not is_sure:
+        found = comparison.value(known)
     least = min(low for low, _ in ends) if comparison.is_asked else -max(high for _, high in ends)
     verdict = NOISE if found is None else "holds" if found is comparison.is_asked else "fails"
     of, says = words.clause(comparison, known, repeats, is_met=verdict == "holds")
     return found, WordedClause(of, says, verdict, least / scale, is_sure)
+
+
+def _unshown_percent(comparison: Relation, known: Mapping[str, Operand]) -> float:
+    """By how much of the larger figure single runs have to decide, so that anything is shown."""
+    if comparison.sign != "about":
+        return NOTHING_SHOWN_PERCENT
+    return min(NOTHING_SHOWN_PERCENT, comparison.within.value(known) / 2)
 
 
 @dataclass(frozen=True)
@@ -138,7 +162,7 @@ class Words:
         of, (whose, other) = self._apart([comparison.first, comparison.second], known)
         asked = _SIGNS.get(comparison.sign[0], ("", ""))[not comparison.is_asked]
         if comparison.sign == "about":
-            asked = f"{'within' if comparison.is_asked else 'further than'} {comparison.within.value(known):g} %"
+            asked = f"{'within' if comparison.is_asked else 'further than'} {comparison.within.value(known):.3g} %"
         first, second = comparison.first, comparison.second
         if not second.names or not first.names:
             one, bound = (first, second) if not second.names else (second, first)
@@ -146,14 +170,14 @@ class Words:
                 asked = _TURNED.get(asked, asked)
             limit = _number(bound.value(known))
             asked = _BOUNDS.get(asked, f"{asked} of" if comparison.sign == "about" else asked)
-            return of, f"{whose if one is first else other} is {_figure(one, known, repeats)}, asked {asked} {limit}"
+            return of, f"{whose if one is first else other} is {figure_of(one, known, repeats)}, asked {asked} {limit}"
         if first.value(known) > 0 and second.value(known) > 0:
-            share = _figure(first, known, repeats, of=second)
+            share = figure_of(first, known, repeats, of=second)
             # What is reckoned of several is neither given nor taken.
             verb = "is" if "'" in whose else self._verb(first)
             said = f"{whose} {verb} {share} of {other}"
         else:
-            said = f"{whose} is {_figure(first, known, repeats)}, {other} {_figure(second, known, repeats)}"
+            said = f"{whose} is {figure_of(first, known, repeats)}, {other} {figure_of(second, known, repeats)}"
         return of, said if is_met and comparison.sign != "about" else f"{said} (asked: {asked})"
 
     def _apart(self, sides: Sequence[Expression], known: Mapping[str, Operand]) -> tuple[str, list[str]]:
@@ -222,13 +246,11 @@ def words_of(measure: Mapping[str, object]) -> dict[str, str]:
 
 def _at(at: object) -> str:
     if isinstance(at, Mapping):
-        if "accesses" in at:
-            return f"with {at['accesses']} accesses of disks outstanding"
         return f"with {at['depth']} outstanding" if "depth" in at else f"where p90 is {at.get('ms')} ms"
     return _HELD if at == "target" else _AT.get(str(at), str(at))
 
 
-def _figure(
+def figure_of(
     expression: Expression,
     known: Mapping[str, Operand],
     repeats: Sequence[Mapping[str, Operand]],

@@ -5,18 +5,20 @@ Invariant: every conclusion becomes a row for every target of the run; what cann
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from raidlab.published.compare.evaluate import Evaluation
 from raidlab.published.compare.row import Published, PublishedRow
 from raidlab.published.quantities import Source
 from raidlab.study.expression import read
-from raidlab.study.mapping import Mapping
+from raidlab.study.mapping import QUANTITIES, Mapping
 
 CONCLUSIONS = "conclusions"
 
 
-def conclusions_on(mapping: Mapping, source: Source) -> list[PublishedRow]:
-    """Every conclusion of a study on one target."""
-    evaluation, target = Evaluation(mapping, source, set()), source.target
+def conclusions_on(mapping: Mapping, source: Source, fitted_to: Collection[str] = ()) -> list[PublishedRow]:
+    """Every conclusion of a study on one target, of whose hardware ``fitted_to`` are the ids that were fitted to."""
+    evaluation, target = Evaluation(mapping, source, set(fitted_to)), source.target
     return [
         evaluation.worked_out(
             PublishedRow(
@@ -33,6 +35,7 @@ def conclusions_on(mapping: Mapping, source: Source) -> list[PublishedRow]:
             mapping.quantities.measure,
             {},
             holds=True,
+            place=f"{QUANTITIES}: conclusion.{name}.holds",
         )
         for name, one in mapping.quantities.conclusion.items()
     ]

@@ -9,19 +9,30 @@ Invariants:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from raidlab.published.compare.clause import Words, judged, words_of
 from raidlab.published.compare.row import ARITHMETIC, FITTED, Kind, Published, PublishedRow, Verdict, error_of
-from raidlab.published.quantities import KINDS, Reading, Source, read_measure
+from raidlab.published.quantities import KINDS, NotThereError, Reading, Source, read_measure
 from raidlab.published.quantities.kind import repeats_of
 from raidlab.stats import mean_interval
 from raidlab.study.expression import Expression, Operand, read
-from raidlab.study.mapping import ClaimQuantity, Derived, Measures, Order, TableColumns, operands_of
+from raidlab.study.mapping import (
+    COLUMNS,
+    QUANTITIES,
+    ClaimQuantity,
+    Derived,
+    Measures,
+    Order,
+    TableColumns,
+    operands_of,
+)
 from raidlab.study.mapping import Mapping as StudyMapping
 from raidlab.study.published import Claim, PublishedTable, number, read_claims, read_tables
+from raidlab.study.words import is_simulated
 
 _NOT_CHECKABLE = "none"
 CLAIMS = "claims"
@@ -85,14 +96,19 @@ class Evaluation:
             # An order is printed in few words: what it is of stands in its conditions.
             says = f"{published.text} {published.unit}".strip()
             row = replace(row, says=f"{says} ({claim.conditions})" if says and claim.conditions else says)
-        return self.worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=mapped.holds is not None)
+        place = f"{QUANTITIES}: claim.{claim.id}.{'value' if mapped.holds is None else 'holds'}"
+        return self._of_quantities(row, text, place, holds=mapped.holds is not None)
 
     def _derived(self, name: str, derived: Derived) -> PublishedRow:
         """A figure beyond what was published."""
         text = derived.value or derived.holds or ""
         printed = Published(derived.printed, unit=derived.unit)
         row = PublishedRow(derived.where, name, text, printed, "compared", table=DERIVED, note=derived.note)
-        return self.worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=derived.holds is not None)
+        place = f"{QUANTITIES}: derived.{name}.{'value' if derived.holds is None else 'holds'}"
+        return self._of_quantities(row, text, place, holds=derived.holds is not None)
+
+    def _of_quantities(self, row: PublishedRow, text: str, place: str, *, holds: bool) -> PublishedRow:
+        return self.worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=holds, place=place)
 
     def _table(self, columns: TableColumns, table: PublishedTable) -> Iterator[PublishedRow]:
         if columns.not_evaluated is not None:
@@ -120,7 +136,8 @@ class Evaluation:
                     named = _named(expression, measures)
                     yield replace(row, verdict="not evaluated", note=why, measures=named)
                 else:
-                    yield self.worked_out(row, expression, measures, operands_of(keys), holds=False)
+                    place = f"{COLUMNS}: table '{columns.file}', column.{name}.value"
+                    yield self.worked_out(row, expression, measures, operands_of(keys), holds=False, place=place)
             for name, order in columns.order.items():
                 if name in line:
                     yield self._ordered(table.name, name, order, keys, measures, line[name])
@@ -136,7 +153,9 @@ class Evaluation:
             return replace(row, verdict="not evaluated", note=why)
         if text not in order.holds:
             return replace(row, note=f"columns.toml does not say what the order in '{column}' means here")
-        return self.worked_out(replace(row, note=note), read(row.quantity), measures, operands_of(keys), holds=True)
+        place = f"{COLUMNS}: table '{table}', order.{column}.holds, '{text}'"
+        row = replace(row, note=note)
+        return self.worked_out(row, read(row.quantity), measures, operands_of(keys), holds=True, place=place)
 
     def worked_out(
         self,
@@ -146,8 +165,9 @@ class Evaluation:
         operands: Mapping[str, Operand],
         *,
         holds: bool,
+        place: str,
     ) -> PublishedRow:
-        """The row with the expression's value in it, or with what it says in words."""
+        """The row with the expression's value in it, or with what it says in words; ``place`` is the expression's."""
         known = Known(self, measures, operands)
         row = replace(row, measures=_named(expression, measures))
         try:
@@ -157,13 +177,14 @@ class Evaluation:
                 known[name]
             repeats = known.repeats()
             if value is None or isinstance(value, bool):
-                verdict, clauses = judged(expression, known, repeats, Words(measures))
+                exact = {name for name, measure in measures.items() if not KINDS[str(measure["kind"])].is_run}
+                verdict, clauses = judged(expression, known, repeats, Words(measures), exact | set(operands))
             else:
                 interval = mean_interval([float(expression.value(numbers)) for numbers in repeats])
         except NoReadingError as error:
             return replace(row, verdict="not evaluated", note=f"the run does not have: {error}")
         except ValueError as error:
-            return replace(row, verdict="error", note=str(error))
+            return replace(row, verdict="error", note=f"{place}: {error}")
         kind = self.kind_of(row, [measures[name] for name in known.readings])
         if known.readings:
             row = replace(row, measures=tuple(measures[name] for name in known.readings))
@@ -187,7 +208,7 @@ class Evaluation:
             return ARITHMETIC
         if (row.id in self.fitted_to or row.table in self.fitted_to) and not self.is_held_out(row):
             return FITTED
-        return "predicted" if self.source.target in ("original", "sim") else "measured"
+        return "predicted" if is_simulated(self.source.target) else "measured"
 
     def is_held_out(self, row: PublishedRow) -> bool:
         """Whether the study keeps a figure from its fit."""
@@ -219,7 +240,9 @@ def _cell_in_words(table: str, keys: Mapping[str, str], column: str, unit: str) 
     """A cell of a table: keys that are numbers with their names, the column without its unit."""
     found = [f"{name.replace('_', ' ')} {text}" if number(text) is not None else text for name, text in keys.items()]
     told = column.removesuffix("_" + unit.lower().replace("/", "_")).replace("_", " ")
-    return f"{', '.join([table, *(text.replace('_', ' ') for text in found if text)])}: {told}"
+    # A table that is called after its number is read as people write it: figure 26.
+    called = re.sub(r"(?<=[a-z])(?=\d)", " ", table)
+    return f"{', '.join([called, *(text for text in found if text)]).replace('_', ' ')}: {told}"
 
 
 class NoReadingError(Exception):
@@ -236,7 +259,10 @@ class Known(dict[str, Operand]):
 
     def __missing__(self, name: str) -> float:
         if name not in self.readings:
-            reading = read_measure(self._measures[name], self._evaluation.source)
+            try:
+                reading = read_measure(self._measures[name], self._evaluation.source)
+            except NotThereError as error:
+                raise NotThereError(f"measure.{name}: {error}") from None
             if reading is None:
                 raise NoReadingError(", ".join(words_of(self._measures[name]).values()))
             self.readings[name] = reading

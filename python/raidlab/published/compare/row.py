@@ -16,10 +16,12 @@ from typing import Literal
 from raidlab.published.compare.clause import NOISE, WordedClause, sentence_of
 from raidlab.study.published import half_unit, number
 
-Kind = Literal["fitted", "predicted", "measured", "arithmetic", ""]
+Kind = Literal["fitted", "partly fitted", "predicted", "measured", "arithmetic", ""]
 Verdict = Literal["compared", "holds", "fails", "within the noise", "no published value", "not evaluated", "error"]
 ARITHMETIC: Kind = "arithmetic"
 FITTED: Kind = "fitted"
+PARTLY: Kind = "partly fitted"
+PREDICTED: Kind = "predicted"
 _PERCENT_UNITS = ("percent", "%", "points")
 # Beyond these an error is called a miss.
 MISS_PERCENT, MISS_POINTS = 5.0, 3.0
@@ -84,7 +86,7 @@ class PublishedRow:
     published: Published
     verdict: Verdict
     kind: Kind = ""
-    """``fitted``, ``predicted``, ``measured`` or ``arithmetic``."""
+    """``fitted``, ``predicted``, ``measured`` or ``arithmetic``; of a claim or conclusion also ``partly fitted``."""
     value: float | None = None
     """What the run gives."""
     low: float | None = None

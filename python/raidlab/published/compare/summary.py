@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
 from raidlab.directory import Directory
-from raidlab.published.compare.clause import sentence_of
-from raidlab.published.compare.row import PublishedRow
+from raidlab.published.compare.clause import NOISE, sentence_of
+from raidlab.published.compare.row import ARITHMETIC, FITTED, PARTLY, PREDICTED, Kind, PublishedRow
 from raidlab.results.spreadsheet import spreadsheet_text
 
 FILE = "comparison.csv"
@@ -70,13 +71,50 @@ def _errors(key: tuple[str, str, str], rows: list[PublishedRow]) -> Errors:
     return Errors(*key, len(rows), median(sizes), largest, rows[sizes.index(largest)].title, without)
 
 
+# Predictions first: what was fitted to says least.
+_BASES: tuple[Kind, ...] = (PREDICTED, PARTLY, FITTED, "measured", ARITHMETIC)
+
+
+def held_words(rows: Sequence[PublishedRow], what: str) -> str:
+    """How many claims and conclusions hold and fail, those on predicted figures apart from those on fitted ones.
+
+    Examples
+    --------
+    >>> from raidlab.published.compare.row import Published
+    >>> row = PublishedRow("", "a", "a > b", Published(""), "holds", kind="predicted")
+    >>> failing = PublishedRow("", "b", "b > a", Published(""), "fails", kind="predicted")
+    >>> fitted = PublishedRow("", "c", "c > a", Published(""), "holds", kind="fitted")
+    >>> held_words([row, failing, fitted], "conclusions hold")
+    '2 of 3 conclusions hold (1 of 2 on predicted figures, 1 of 1 on fitted ones); 1 fails'
+    """
+    judged = [row for row in rows if row.is_judged]
+    groups = {kind: mine for kind in _BASES if (mine := [row for row in judged if row.kind == kind])}
+    apart = [
+        f"{_held(mine) if len(groups) > 1 else 'all'} on {kind} {'ones' if index else 'figures'}"
+        for index, (kind, mine) in enumerate(groups.items())
+    ]
+    said = [f"{_held(judged)} {what} ({', '.join(apart)})"]
+    for verdict in ("fails", NOISE):
+        if count := sum(row.verdict == verdict for row in judged):
+            said.append(f"{count} {'fail' if verdict == 'fails' and count > 1 else verdict}")
+    return "; ".join(said)
+
+
+def _held(rows: Sequence[PublishedRow]) -> str:
+    return f"{sum(row.verdict == 'holds' for row in rows)} of {len(rows)}"
+
+
 def write_csv(rows: Iterable[PublishedRow], folder: Directory) -> Path:
-    """Write ``comparison.csv``; an error in points says so in its note."""
+    """Write ``comparison.csv``, if it is another than there is; an error in points says so in its note."""
     lines = io.StringIO(newline="")
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(HEADER)
     writer.writerows([spreadsheet_text(text) for text in _fields(row)] for row in rows)
-    return folder.replace(FILE, lines.getvalue().encode())
+    content = lines.getvalue().encode()
+    with suppress(OSError):
+        if folder.has(FILE) and folder.read(FILE, len(content) + 1) == content:
+            return folder.path / FILE
+    return folder.replace(FILE, content)
 
 
 def _fields(row: PublishedRow) -> list[str]:

@@ -9,6 +9,7 @@ Invariants:
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -36,6 +37,8 @@ from raidlab.published.quantities import (
     where,
 )
 from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source, WrongKeyError
+from raidlab.study.mapping import QUANTITIES, Quantities
+from raidlab.study.table_file import read_table
 from raidlab.study.words import Table
 
 _ROOMS = (
@@ -77,6 +80,19 @@ def checked_measure(measure: Mapping[str, object]) -> tuple[Kind, Table]:
         raise WrongKeyError(kind.kind, ".".join(map(str, first["loc"])), first["msg"]) from None
 
 
+def check_measures(folder: Path) -> None:
+    """Refuse a ``quantities.toml`` with a measure of no kind, or with keys that its kind has not, by its line."""
+    quantities, reporter = read_table(folder / QUANTITIES, Quantities)
+    for name, measure in quantities.measure.items():
+        try:
+            checked_measure(measure)
+        except WrongKeyError as error:
+            reporter.add(("measure", name, *error.key.split(".")), error.message)
+        except NotThereError as error:
+            reporter.add(("measure", name), str(error))
+    reporter.complain()
+
+
 def read_measure(measure: Mapping[str, object], source: Source) -> Reading | None:
     """A measure's number; None where the run does not tell, a `NotThereError` where it names what is not there."""
     kind, keys = checked_measure(measure)
@@ -105,6 +121,7 @@ __all__ = [
     "NotThereError",
     "Reading",
     "Source",
+    "check_measures",
     "checked_measure",
     "read_measure",
     "read_planned",

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-import polars as pl
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from raidlab.analysis.metrics import Metric, Point
 from raidlab.published.quantities.kind import Kind, Need, PointKeys, Reading, Source, metric_named, over_repeats
@@ -29,22 +28,7 @@ class AtPercentile(Table):
     percentile: Annotated[float, Field(gt=0, lt=100)] = 90
 
 
-class AtAccesses(Table):
-    """The place on the sweep where so many accesses of members are outstanding, between two of its depths.
-
-    A write to a mirror is two accesses, one that updates parity four: arrays stand at one load where their accesses
-    are as many, not their requests.
-    """
-
-    accesses: Annotated[int, Field(ge=1)]
-
-
-At = Literal["idle", "maximum", "heaviest", "target"] | AtDepth | AtPercentile | AtAccesses
-
-
-def place_of(at: object) -> At:
-    """A place on the sweep as a study's file has it; a `pydantic.ValidationError` for what is none."""
-    return TypeAdapter(At).validate_python(at)
+At = Literal["idle", "maximum", "heaviest", "target"] | AtDepth | AtPercentile
 
 
 class Keys(PointKeys):
@@ -56,7 +40,7 @@ class Keys(PointKeys):
     """The array it is compared with, for metrics that compare."""
     at: At = "maximum"
     """One request outstanding; the load of most throughput, or the heaviest, of the sweep; the held response time; a
-    depth; where a percentile of response time is so much, or so many accesses are outstanding."""
+    depth; where a percentile of response time is so much."""
 
 
 def read(keys: Keys, source: Source) -> Reading | None:
@@ -72,8 +56,6 @@ def read_at(array: str, workload: str, at: At, source: Source, take: Callable[[P
         return _at_target(array, workload, points, source, take)
     if isinstance(at, AtPercentile):
         return _at_place(points, at.ms, lambda one: (one.response.percentile_ns(at.percentile) or 0) / 1e6, take)
-    if isinstance(at, AtAccesses):
-        return _at_place(points, at.accesses, lambda one: one.depth * accesses_a_request(one), take)
     point = chosen(points, at)
     return None if point is None else reading_of(point, take)
 
@@ -123,12 +105,6 @@ def _at_place(
             share = (wanted - low) / (high - low) if high > low else 0.0
             return None if first is None or last is None else _between(first, last, share)
     return None
-
-
-def accesses_a_request(point: Point) -> float:
-    """How many accesses of members a request is."""
-    members = point.run.members.filter(pl.col("cell").is_in(point.cells))
-    return float((members["reads"] + members["writes"]).sum()) / max(point.total("all_requests"), 1)
 
 
 def _between(first: Reading, last: Reading, share: float) -> Reading:

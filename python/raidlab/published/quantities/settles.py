@@ -23,7 +23,7 @@ class Keys(Table):
     array: Name
     """Which array."""
     workloads: Name
-    """Which workloads with a ``count``: a pattern, such as ``write 1048576, *``."""
+    """Which workloads with a ``count``: a pattern, such as ``writes of 1 MB, *``."""
     within_percent: Annotated[float, Field(gt=0)] = 5
     """How near to the rate of the largest amount."""
 

@@ -2,28 +2,29 @@
 
 Invariants:
 
-- A rule that names its choice is borne out where that choice is the best. Nothing is shown to be better within the
-  rule's margin, or where the 95 % intervals over repeats overlap.
+- A rule that names its choice is borne out where that choice is the best, and nothing else is level with it. Level with
+  the best is what lies within the rule's margin, or what repeats, paired one by one, do not show to be behind; of
+  single runs, what lies within `NOTHING_SHOWN_PERCENT`.
 - A candidate that was not run has no figures; a rule of whose choice nothing was run is not answered.
 - The sensitivity to a price is found by working everything out again with another price, not by a formula.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from raidlab.analysis.metrics import Analysis
-from raidlab.published.compare.clause import Words, judged, sentence_of
+from raidlab.published.compare.clause import NOISE, Judged, Words, figure_of, judged, sentence_of
 from raidlab.published.quantities import Reading, Source, read_planned
 from raidlab.published.quantities.kind import repeats_of
 from raidlab.published.rules.plan import CHOICE, ChoiceFigure, ChoicePlan, Rule
 from raidlab.published.rules.prices import Prices
-from raidlab.stats import mean_interval
+from raidlab.stats import NOTHING_SHOWN_PERCENT, differs, mean_interval, ratio_interval
 from raidlab.study.expression import read
 
-Verdict = Literal["borne out", "no difference shown", "not borne out", "not answered"]
+Verdict = Literal["borne out", "not told apart", "not borne out", "not answered"]
 # A price is looked at up to so many times higher and lower.
 _FARTHEST = 10.0
 _STEPS = 40
@@ -193,66 +194,103 @@ def _answer(rule: Rule, plan: ChoicePlan, rows: list[CandidateFigures], prices: 
     if rule.holds is not None:
         return _by_expression(rule, plan, rows, prices)
     assert rule.by is not None, "checked when the plan was loaded"
-    figure = plan.figure[rule.by]
+    by, figure = rule.by, plan.figure[rule.by]
     among = [row for row in rows if rule.among is None or row.name in rule.among or row.name in rule.choose]
-    known = [row for row in among if row.value(rule.by) is not None]
+    known = [row for row in among if row.value(by) is not None]
     mine = [row for row in known if row.name in rule.choose]
     if not mine or len(known) < 2:
         arrays = ", ".join(plan.candidate[name].array for name in rule.choose)
         return RuleAnswer(rule, "not answered", f"Nothing to set {arrays} against was run, or it was not run itself.")
-    by_name = {row.name: row for row in known}
-    best = by_name[_first(known, rule.by, figure.want) or ""]
-    own = by_name[_first(mine, rule.by, figure.want) or ""]
-    if best is own:
-        rest = [row for row in known if row.name not in rule.choose]
-        second = by_name.get(_first(rest, rule.by, figure.want) or "")
-        against = "" if second is None else f"; next is {_told(second, rule.by, figure)}"
-        return RuleAnswer(rule, "borne out", f"{_told(own, rule.by, figure)} is first by {figure.title}{against}.")
-    percent = 100 * abs((own.value(rule.by) or 0.0) / (best.value(rule.by) or 1.0) - 1)
-    first, behind = _told(best, rule.by, figure), _told(own, rule.by, figure)
-    said = f"{first} is first by {figure.title}, {behind} {percent:.1f} % behind"
-    if percent <= rule.margin_percent:
-        return RuleAnswer(
-            rule, "no difference shown", f"{said}, within the {rule.margin_percent:g} % that show nothing."
-        )
-    if _overlap(best.interval(rule.by), own.interval(rule.by)):
-        return RuleAnswer(rule, "no difference shown", f"{said}, within the noise of the repeats.")
+    ranked = sorted(known, key=lambda row: row.values[by].value, reverse=figure.want == "most")
+    best = ranked[0]
+    tied = [row for row in ranked if row is best or _is_level(row, best, rule, plan)]
+    title, told = _in_brackets(figure.title), [_told(row, by, figure) for row in tied]
+    if all(row.name in rule.choose for row in tied):
+        rest = [row for row in ranked if row.name not in rule.choose]
+        against = f"; next is {_told(rest[0], by, figure)}" if rest else ""
+        among_them = f", not told apart from {', '.join(told[1:])}" if told[1:] else ""
+        return RuleAnswer(rule, "borne out", f"{told[0]} is first by {title}{among_them}{against}.")
+    if any(row.name in rule.choose for row in tied):
+        return RuleAnswer(rule, "not told apart", f"Not told apart by {title}: {', '.join(told)}.")
+    own = next(row for row in ranked if row.name in rule.choose)
+    first = f"First by {title}, and not told apart: {', '.join(told)}" if told[1:] else f"{told[0]} is first by {title}"
+    said = f"{first}; {_told(own, by, figure)} is {_behind(own, best, by)} behind"
     return RuleAnswer(rule, "not borne out", f"{said}.")
+
+
+def _is_level(row: CandidateFigures, best: CandidateFigures, rule: Rule, plan: ChoicePlan) -> bool:
+    """Whether a candidate is not shown to be behind the best: by a margin and, with repeats, beyond their noise."""
+    by = rule.by or ""
+    percent = 100 * abs((row.value(by) or 0.0) / (best.value(by) or 1.0) - 1)
+    if percent <= rule.margin_percent:
+        return True
+    is_shown = differs(row.values[by].each, best.values[by].each)
+    if is_shown is None:
+        return _depends(plan, by, _is_measured) and percent < NOTHING_SHOWN_PERCENT
+    return not is_shown
+
+
+def _behind(own: CandidateFigures, best: CandidateFigures, by: str) -> str:
+    """By how many percent one is behind the other, with the interval over repeats."""
+    interval = ratio_interval(own.values[by].each, best.values[by].each)
+    ends = sorted(100 * abs(end - 1) for end in interval or ())
+    told = f" [{ends[0]:.1f}, {ends[1]:.1f}]" if ends else ""
+    return f"{100 * abs((own.value(by) or 0.0) / (best.value(by) or 1.0) - 1):.1f} %{told}"
 
 
 def _by_expression(
     rule: Rule, plan: ChoicePlan, rows: list[CandidateFigures], prices: Mapping[str, float]
 ) -> RuleAnswer:
     expression = read(rule.holds or "")
-    known = dict(prices) | {
-        f"{figure}_{row.name}": value
+    readings = {
+        f"{figure}_{row.name}": reading
         for row in rows
-        for figure in plan.figure
-        if (value := row.value(figure)) is not None
+        for figure, reading in row.values.items()
+        if f"{figure}_{row.name}" in expression.names
     }
+    known = {**prices, **{name: reading.value for name, reading in readings.items()}}
     missing = sorted(expression.names - set(known))
     if missing:
         return RuleAnswer(rule, "not answered", f"The run has no {', '.join(missing)}.")
+    exact = {
+        f"{figure}_{row.name}" for row in rows for figure in row.values if not _depends(plan, figure, _is_measured)
+    }
+    titles = {name: {"as": name} for name in expression.names}
+    titles |= {
+        f"{figure}_{row.name}": {"array": row.array, "as": plan.figure[figure].title.partition(",")[0]}
+        for row in rows
+        for figure in plan.figure
+    }
     try:
-        holds = bool(expression.value(known))
-        titles = {name: {"as": name} for name in expression.names}
-        titles |= {
-            f"{figure}_{row.name}": {"array": row.array, "as": plan.figure[figure].title}
-            for row in rows
-            for figure in plan.figure
-        }
-        said = sentence_of(judged(expression, known, [], Words(titles))[1])
+        repeats = [{**prices, **each} for each in repeats_of(readings)]
+        verdict, clauses = judged(expression, known, repeats, Words(titles), exact | set(prices))
+        said = _sides(rule, known, repeats) or sentence_of(clauses)
     except ValueError as error:
         return RuleAnswer(rule, "not answered", f"It cannot be worked out: {error}.")
-    return RuleAnswer(rule, "borne out" if holds else "not borne out", f"{said[:1].upper()}{said[1:]}.")
+    return RuleAnswer(rule, _VERDICTS[verdict], f"{said[:1].upper()}{said[1:]}.")
+
+
+_VERDICTS: dict[Judged, Verdict] = {"holds": "borne out", "fails": "not borne out", NOISE: "not told apart"}
+
+
+def _sides(rule: Rule, known: Mapping[str, float], repeats: Sequence[Mapping[str, float]]) -> str:
+    """What both sides of a rule's comparison come to, in its own words; nothing where it has none."""
+    sides = read(rule.holds or "").sides
+    if sides is None or rule.sides is None:
+        return ""
+    return "; ".join(f"{word}: {figure_of(side, known, repeats)}" for word, side in zip(rule.sides, sides, strict=True))
 
 
 def _told(row: CandidateFigures, by: str, figure: ChoiceFigure) -> str:
-    return f"{row.array} ({row.value(by):.4g} {figure.unit})".replace(" )", ")")
+    interval = row.interval(by)
+    ends = f" [{interval[0]:.4g}, {interval[1]:.4g}]" if interval is not None else ""
+    return f"{row.array} ({row.value(by):.4g}{ends} {figure.unit})".replace(" )", ")")
 
 
-def _overlap(one: tuple[float, float] | None, other: tuple[float, float] | None) -> bool:
-    return one is not None and other is not None and one[0] <= other[1] and other[0] <= one[1]
+def _in_brackets(title: str) -> str:
+    """A figure's name, what stands behind its first comma in brackets."""
+    name, comma, rest = title.partition(", ")
+    return f"{name} ({rest})" if comma else name
 
 
 def _turns(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], prices: Mapping[str, float]) -> list[Turn]:
@@ -260,7 +298,7 @@ def _turns(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], pric
     found = []
     for figure, spec in plan.figure.items():
         first = _first(_rows(plan, measured, prices), figure, spec.want)
-        if first is None or not _is_priced(plan, figure):
+        if first is None or not _depends(plan, figure, _is_priced):
             continue
         for price in plan.price:
 
@@ -275,13 +313,20 @@ def _turns(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], pric
     return found
 
 
-def _is_priced(plan: ChoicePlan, figure: str) -> bool:
-    """Whether a price goes into a figure, be it by way of others."""
+def _depends(plan: ChoicePlan, figure: str, on: Callable[[ChoicePlan, str], bool]) -> bool:
+    """Whether something goes into a figure, be it by way of others."""
     text = plan.figure[figure].value
-    if text is None:
-        return False
-    names = read(text).names
-    return any(name in plan.price or (name in plan.figure and _is_priced(plan, name)) for name in names)
+    names = read(text).names if text is not None else frozenset[str]()
+    return on(plan, figure) or any(_depends(plan, name, on) for name in names if name in plan.figure)
+
+
+def _is_priced(plan: ChoicePlan, figure: str) -> bool:
+    text = plan.figure[figure].value
+    return text is not None and not read(text).names.isdisjoint(plan.price)
+
+
+def _is_measured(plan: ChoicePlan, figure: str) -> bool:
+    return plan.figure[figure].measure is not None
 
 
 def _turn_of(leader: Callable[[float], str | None], first: str, farthest: float) -> tuple[float, str] | None:

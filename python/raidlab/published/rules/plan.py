@@ -16,13 +16,16 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from raidlab.errors import InputError
+from raidlab.stats import NOTHING_SHOWN_PERCENT
 from raidlab.study.expression import read
-from raidlab.study.find import did_you_mean
+from raidlab.study.find import did_you_mean, nearest
+from raidlab.study.mapping import check_expression
 from raidlab.study.places import Place
 from raidlab.study.table_file import Reporter, read_table
 from raidlab.study.words import Line, Name, Prose, Table
 
 CHOICE = "choice.toml"
+_UNKNOWN = "is not known"
 
 
 class Candidate(Table):
@@ -64,10 +67,12 @@ class Rule(Table):
     """Those that meet the need; all when left out."""
     by: Name | None = None
     """The figure that decides."""
-    margin_percent: Annotated[float, Field(ge=0)] = 5.0
-    """Within so much of the best nothing is shown to be better."""
+    margin_percent: Annotated[float, Field(ge=0)] = NOTHING_SHOWN_PERCENT
+    """What lies within so much of the best is level with it, however exactly it is known."""
     holds: Line | None = None
     """Or an expression over ``FIGURE_CANDIDATE`` and prices, which is true where the rule is borne out."""
+    sides: Annotated[list[Line], Field(min_length=2, max_length=2)] | None = None
+    """What the two sides of ``holds`` are, where that is one comparison."""
     note: Prose = ""
     """A remark for the reader."""
 
@@ -137,7 +142,8 @@ def _check_figures(plan: ChoicePlan, reporter: Reporter) -> None:
         if (figure.measure is None) == (figure.value is None):
             reporter.add(("figure", name), "needs to come from somewhere", accepted="either measure or value")
         if figure.value is not None:
-            _check_expression(("figure", name, "value"), figure.value, {*before, *plan.price, *numbers}, reporter)
+            known = {*before, *plan.price, *numbers}
+            check_expression(("figure", name, "value"), figure.value, known, reporter, unknown=_UNKNOWN)
         before.add(name)
 
 
@@ -154,20 +160,23 @@ def _check_rule(place: Place, rule: Rule, plan: ChoicePlan, reporter: Reporter) 
             reporter.add(place, "names nobody to choose", accepted="choose = [...]")
     if rule.holds is not None:
         joined = {f"{figure}_{candidate}" for figure in plan.figure for candidate in plan.candidate}
-        _check_expression((*place, "holds"), rule.holds, {*joined, *plan.price}, reporter)
+        known = {*joined, *plan.price}
+        check_expression((*place, "holds"), rule.holds, known, reporter, holds=True, unknown=_UNKNOWN)
+    if rule.sides is not None and not _has_sides(rule):
+        reporter.add(
+            (*place, "sides"), "names two sides, of which there are none", rule.holds, "holds = 'FIRST < SECOND'"
+        )
 
 
 def _known(place: Place, names: Iterable[str], known: Iterable[str], reporter: Reporter) -> None:
     listed = list(known)
     for name in names:
         if name not in listed:
-            reporter.add(place, f"is not known{did_you_mean(name, listed)}", name, ", ".join(listed))
+            reporter.add(place, f"{_UNKNOWN}{did_you_mean(name, listed)}", name, nearest(name, listed))
 
 
-def _check_expression(place: Place, text: str, known: set[str], reporter: Reporter) -> None:
+def _has_sides(rule: Rule) -> bool:
     try:
-        names = read(text).names
-    except ValueError as error:
-        reporter.add(place, str(error))
-        return
-    _known(place, sorted(names), sorted(known), reporter)
+        return rule.holds is not None and read(rule.holds).sides is not None
+    except ValueError:
+        return False

@@ -6,32 +6,31 @@ Invariant: a figure that is not there is shown as not there, never as a zero.
 from __future__ import annotations
 
 import json
-import textwrap
 from typing import Any
 
 from raidlab.published.rules.make import CandidateFigures, Choice
+from raidlab.wrapping import WIDTH, wrapped
 
 NOTHING = "-"
 _WIDTH = 9
-_COLUMNS = 79
 
 
 def choice_text(choice: Choice) -> str:
     """The table of candidates, what prices it rests on, and every rule with its answer."""
     lines = [choice.plan.title, ""]
     if choice.plan.note:
-        lines += [*textwrap.wrap(choice.plan.note.strip(), _COLUMNS), ""]
+        lines += [*wrapped(choice.plan.note.strip()), ""]
     lines += _table(choice)
     for text in ("", prices_line(choice), *turn_lines(choice)):
-        lines += textwrap.wrap(text, _COLUMNS, subsequent_indent="  ") or [""]
+        lines += wrapped(text, hanging=2) or [""]
     lines += _totals(choice)
     for answer in choice.answers:
         rule = answer.rule
-        lines += ["", *textwrap.wrap(f"{rule.when}: {rule.says}.", _COLUMNS)]
+        lines += ["", *wrapped(f"{rule.when}: {rule.says}.")]
         for text in (f"{answer.verdict.upper()}. {answer.sentence}", rule.note.strip()):
-            lines += textwrap.wrap(text, _COLUMNS, initial_indent="  ", subsequent_indent="  ")
+            lines += wrapped(text, indent=2)
     if choice.missing:
-        lines += ["", *textwrap.wrap(f"Not run, and so not judged: {', '.join(choice.missing)}.", _COLUMNS)]
+        lines += ["", *wrapped(f"Not run, and so not judged: {', '.join(choice.missing)}.")]
     return "\n".join(lines) + "\n"
 
 
@@ -41,7 +40,7 @@ def _table(choice: Choice) -> list[str]:
         return ["No candidate was run."]
     shown = [(name, figure) for name, figure in choice.plan.figure.items() if figure.shown]
     first = max(len(row.array) for row in choice.rows) + 2
-    fit = max(1, (_COLUMNS - first) // (_WIDTH + 1))
+    fit = max(1, (WIDTH - 1 - first) // (_WIDTH + 1))
     lines: list[str] = []
     for start in range(0, len(shown), fit):
         columns = shown[start : start + fit]

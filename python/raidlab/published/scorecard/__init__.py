@@ -11,17 +11,22 @@ Reference: I. Bird et al., *Evaluating RAID in the Real World*, Jefferson Lab, 1
 
 from raidlab.published.scorecard.boxes import Box, boxes_of
 from raidlab.published.scorecard.facts import load_facts, load_network
-from raidlab.published.scorecard.make import make_sheet
-from raidlab.published.scorecard.plan import load_plan
-from raidlab.published.scorecard.text import sheet_json, sheet_markdown
+from raidlab.published.scorecard.make import BoxSheet, Sheet, make_sheet
+from raidlab.published.scorecard.plan import has_plan, load_plan
+from raidlab.published.scorecard.text import box_table, sheet_json, sheet_markdown, side_table
 
 __all__ = [
     "Box",
+    "BoxSheet",
+    "Sheet",
+    "box_table",
     "boxes_of",
+    "has_plan",
     "load_facts",
     "load_network",
     "load_plan",
     "make_sheet",
     "sheet_json",
     "sheet_markdown",
+    "side_table",
 ]

@@ -40,7 +40,8 @@ class SheetRow:
     verdict: str = ""
     """Of a qualifying test; empty for others, and where there is no result."""
     rank: int | None = None
-    """Of a discriminating test: the box's place among those of the sheet, one more than the boxes that are ahead."""
+    """Of a discriminating test: the box's place among those that have a result, one more than the boxes that are ahead;
+    None where it is the only one."""
     left_percent: float | None = None
     """What is left of the rate of the same stream alone."""
     stops: float | None = None
@@ -73,6 +74,16 @@ class BoxSheet:
         return PASSES if verdicts and all(verdict == PASSES for verdict in verdicts) else UNDECIDED
 
     @property
+    def is_asked(self) -> bool:
+        """Whether it ran all that it must pass."""
+        return all(row.value is not None for row in self.rows if row.test.kind == "qualifying")
+
+    @property
+    def places(self) -> list[int]:
+        """Its place in each test that ranks boxes."""
+        return [row.rank for row in self.rows if row.rank is not None]
+
+    @property
     def against_baseline(self) -> tuple[list[str], int] | None:
         """The tests in which it is behind the baseline, and of how many; None where there is no baseline beside it."""
         rows = [row for row in self.rows if row.behind_baseline is not None and row.test.kind != "beside"]
@@ -97,6 +108,7 @@ def make_sheet(
 ) -> Sheet:
     """The sheet of every box of quiet runs, with what was entered by hand of it and what a network measured."""
     refuse_twins(boxes)
+    boxes = [box for box in boxes if box.array not in plan.leave_out]
     names, steps, known = [box.name for box in boxes], dict(network or {}), dict(facts or {})
     _known_boxes("--network", steps, names)
     _known_boxes("--facts", known, names)
@@ -183,12 +195,13 @@ def _beside(
     if row.value is None:
         return row
     better = sum(1 for other in boxes if is_ahead(found[other][index], row))
+    rivals = sum(1 for other in boxes if found[other][index].value is not None)
     alone = next((one.value for one in found[name] if one.test.name == row.test.alone), None)
     base_row = found[plan.baseline][index] if plan.baseline in found and plan.baseline != name else None
     base = None if base_row is None else base_row.value
     return replace(
         row,
-        rank=better + 1 if row.test.kind == "discriminating" and len(boxes) > 1 else None,
+        rank=better + 1 if row.test.kind == "discriminating" and rivals > 1 else None,
         left_percent=100 * row.value / alone if alone else None,
         baseline_percent=100 * row.value / base if base else None,
         behind_baseline=_is_behind(row, base_row, plan.baseline_within),

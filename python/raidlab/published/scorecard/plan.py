@@ -54,10 +54,17 @@ class SheetPlan(Table):
     """The box that each box must match in every test: plain disks under software RAID."""
     baseline_within: Share = 0.01
     """By how much of its result it may be missed: where something else limits both, they are alike."""
+    leave_out: list[Name] = []
+    """Arrays of the study that nobody offers, such as a box with its redundancy off."""
     note: Prose = ""
     """What stands at the head of a sheet."""
     test: Annotated[list[PlannedTest], Field(min_length=1)]
     """The tests."""
+
+
+def has_plan(study_file: Path) -> bool:
+    """Whether a study is an acceptance test."""
+    return (study_file.parent / SHEET).is_file()
 
 
 def load_plan(study_file: Path) -> SheetPlan:

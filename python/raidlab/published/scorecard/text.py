@@ -6,12 +6,15 @@ Invariant: a figure that is not there is shown as not there, never as a zero.
 from __future__ import annotations
 
 import json
+from collections.abc import Container
 from typing import Any
 
 from raidlab.published.scorecard.facts import ASKED
-from raidlab.published.scorecard.make import BoxSheet, Sheet, SheetRow, is_ahead
+from raidlab.published.scorecard.make import BoxSheet, Sheet, SheetRow
 
 NOTHING = "-"
+KINDS = ("qualifying", "discriminating", "beside")
+PLACES = "In brackets the place in tests that rank boxes; those whose intervals meet share one."
 
 
 def sheet_markdown(sheet: Sheet) -> str:
@@ -55,6 +58,23 @@ def sheet_json(sheet: Sheet) -> str:
 
 
 def _box(box: BoxSheet, sheet: Sheet) -> list[str]:
+    head = f"Arrangement: `{box.tree}`. Qualifying tests: {box.qualifies}."
+    if (against := box.against_baseline) is not None:
+        behind, count = against
+        told = (
+            f"behind in {len(behind)} of {count} tests ({'; '.join(behind)})" if behind else f"matched in all {count}"
+        )
+        head += f" The baseline, {sheet.plan.baseline}: {told}."
+    lines = [f"## {box.box}", "", head, "", *_table(*box_table(box, sheet))]
+    lines += ["", "Entered by hand:", ""]
+    entered = box.facts.model_dump()
+    lines += [f"- {meaning}: {_entered(entered[key])}" for key, meaning in ASKED.items()]
+    lines += _value_for_money(box)
+    return [*lines, ""]
+
+
+def box_table(box: BoxSheet, sheet: Sheet) -> tuple[list[str], list[list[str]]]:
+    """The tests of a box, as heads and rows of text; columns without anything are left out."""
     columns: list[tuple[str, Any]] = [
         ("test", lambda row: row.test.name),
         ("requires", _requirement),
@@ -73,22 +93,9 @@ def _box(box: BoxSheet, sheet: Sheet) -> list[str]:
         if title in ("test", "requires", sheet.plan.unit, "verdict")
         or any(take(row) not in ("", NOTHING) for row in box.rows)
     ]
-    head = f"Arrangement: `{box.tree}`. Qualifying tests: {box.qualifies}."
-    if (against := box.against_baseline) is not None:
-        behind, count = against
-        told = (
-            f"behind in {len(behind)} of {count} tests ({'; '.join(behind)})" if behind else f"matched in all {count}"
-        )
-        head += f" The baseline, {sheet.plan.baseline}: {told}."
-    lines = [f"## {box.box}", "", head, ""]
     # What was not run is told where the verdict on the box waits for it.
     rows = [row for row in box.rows if row.value is not None or row.test.kind == "qualifying"]
-    lines += _table([title for title, _ in shown], [[take(row) for _, take in shown] for row in rows])
-    lines += ["", "Entered by hand:", ""]
-    entered = box.facts.model_dump()
-    lines += [f"- {meaning}: {_entered(entered[key])}" for key, meaning in ASKED.items()]
-    lines += _value_for_money(box)
-    return [*lines, ""]
+    return [title for title, _ in shown], [[take(row) for _, take in shown] for row in rows]
 
 
 def _value_for_money(box: BoxSheet) -> list[str]:
@@ -101,16 +108,20 @@ def _value_for_money(box: BoxSheet) -> list[str]:
     return found + [f"- {row.test.name}: {1000 * (row.value or 0) / price:.3g} MB/s for 1000 {unit}" for row in best]
 
 
-def _side_by_side(sheet: Sheet) -> list[str]:
-    names = [box.box for box in sheet.boxes]
+def side_table(sheet: Sheet, kinds: Container[str] = KINDS) -> tuple[list[str], list[list[str]]]:
+    """All boxes beside one another in the tests of some kinds, as heads and rows of text."""
+    heads = ["test", "requires", *(box.box for box in sheet.boxes)]
     rows = []
     for index, test in enumerate(sheet.plan.test):
         each = [box.rows[index] for box in sheet.boxes]
-        if all(row.value is None for row in each):
+        if test.kind not in kinds or all(row.value is None for row in each):
             continue
-        cells = [_figure(row.value) + (" *" if _is_best(row, each) else "") + _mark(row) for row in each]
+        cells = [_figure(row.value) + (f" ({row.rank})" if row.rank else "") + _mark(row) for row in each]
         rows.append([test.name, _requirement(each[0]), *cells])
+    if "qualifying" not in kinds:
+        return heads, rows
     rows.append(["qualifying tests", "", *(box.qualifies for box in sheet.boxes)])
+    rows.append(["first place", "", *(_firsts(box) for box in sheet.boxes)])
     against = [box.against_baseline for box in sheet.boxes]
     if any(found is not None for found in against):
         cells = [NOTHING if found is None else f"behind in {len(found[0])}" if found[0] else "yes" for found in against]
@@ -119,12 +130,16 @@ def _side_by_side(sheet: Sheet) -> list[str]:
         entered = [box.facts.model_dump()[key] for box in sheet.boxes]
         if any(value is not None for value in entered):
             rows.append([meaning, "", *(_entered(value) for value in entered)])
+    return heads, rows
+
+
+def _side_by_side(sheet: Sheet) -> list[str]:
     return [
         "## Side by side",
         "",
-        *_table(["test", "requires", *names], rows),
+        *_table(*side_table(sheet)),
         "",
-        "`*`: the best in this test; several where their intervals meet.",
+        PLACES,
         "",
     ]
 
@@ -134,8 +149,8 @@ def _honesty(sheet: Sheet) -> list[str]:
     return lines + [f"- {finding.verdict} {finding.check}: {finding.evidence}" for finding in sheet.findings]
 
 
-def _is_best(row: SheetRow, each: list[SheetRow]) -> bool:
-    return row.value is not None and not any(is_ahead(other, row) for other in each)
+def _firsts(box: BoxSheet) -> str:
+    return f"in {box.places.count(1)} of {len(box.places)}" if box.places else NOTHING
 
 
 def _mark(row: SheetRow) -> str:
@@ -166,7 +181,8 @@ def _published(row: SheetRow) -> str:
 
 
 def _figure(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:.3g}"
+    """A rate to three digits, its zeros among them."""
+    return NOTHING if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:#.3g}".rstrip(".")
 
 
 def _entered(value: str | float | None) -> str:

@@ -2,12 +2,14 @@
 
 The load is the one of most throughput, the heaviest, or a depth; it stands beside the figure. A further metric may be
 marked on each bar, such as what its parts should add up to. Parts that are rates over different times have no sum: they
-stand below one another, and the figure beside them gives each.
+stand below one another, and the figure beside them gives each. All panels of a figure have one axis: they are there to
+be compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import altair as alt
 
@@ -44,6 +46,24 @@ _LETTER, _LABEL_GAP = 8, 14
 _COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F", "#54278F", "#E3C27B")
 
 
+@dataclass(frozen=True)
+class _Bars:
+    """What a panel shows."""
+
+    title: str
+    parts: list[Mark]
+    marked: list[Mark]
+    over: list[Mark]
+    labels: dict[str, str]
+
+    def longest(self, spec: StudyFigure) -> float:
+        """How far its axis reaches at least: the longest bar, with room at its right for the figure."""
+        whole = sum if _is_stacked(spec) else max
+        sums = [whole([mark.value for mark in self.parts if mark.line == name]) for name in self.labels]
+        room = (max(map(len, self.labels.values())) * _LETTER + _LABEL_GAP) / PANEL_WIDTH
+        return max([*sums, *(mark.value for mark in [*self.marked, *self.over])]) * max(1.25, 1 / (1 - room))
+
+
 def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target; a panel for each workload."""
     yield from own_figures(analysis, KIND, "", _panels, published)
@@ -51,6 +71,7 @@ def figures(analysis: Analysis, published: PublishedComparison | None = None) ->
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
     metrics = metrics_of(spec)
+    shown: list[_Bars] = []
     for workload, title in panels_of(spec):
         parts: list[Mark] = []
         marked: list[Mark] = []
@@ -64,9 +85,15 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
             marked += [] if mark is None else [Mark(line.name, mark)]
             over += printed.over(Mark(line.name, 0.0), line.array, line.workload, point) if found else []
         if parts:
-            labels = labels_of(parts, spec)
-            chart = _chart(parts, marked, over, labels_with(labels, over), spec, title)
-            yield Panel(title, chart, of_bars(labels, axis_title(metrics)) + in_words(over))
+            shown.append(_Bars(title, parts, marked, over, labels_with(labels_of(parts, spec), over)))
+    most = max((panel.longest(spec) for panel in shown), default=0.0)
+    for panel in shown:
+        said = of_bars(labels_of(panel.parts, spec), axis_title(metrics)) + in_words(panel.over)
+        yield Panel(panel.title, _chart(panel, spec, most), said)
+
+
+def _is_stacked(spec: StudyFigure) -> bool:
+    return not _OVER_OWN_TIMES.issuperset(spec.metrics)
 
 
 def labels_of(parts: list[Mark], spec: StudyFigure) -> dict[str, str]:
@@ -74,7 +101,7 @@ def labels_of(parts: list[Mark], spec: StudyFigure) -> dict[str, str]:
     values: dict[str, list[float]] = {}
     for mark in parts:
         values.setdefault(mark.line, []).append(mark.value)
-    if not _OVER_OWN_TIMES.issuperset(spec.metrics):
+    if _is_stacked(spec):
         values = {name: [sum(each)] for name, each in values.items()}
     decimals = alike(value for each in values.values() for value in each)
     return {
@@ -100,23 +127,17 @@ def _parts(spec: StudyFigure, line: ArrayLine, point: Point) -> list[Mark]:
     ]
 
 
-def _chart(
-    parts: list[Mark], marked: list[Mark], over: list[Mark], labels: dict[str, str], spec: StudyFigure, title: str
-) -> Chart:
+def _chart(panel: _Bars, spec: StudyFigure, most: float) -> Chart:
+    parts, marked, over, labels = panel.parts, panel.marked, panel.over, panel.labels
     names = list(labels)
     metrics = metrics_of(spec)
     titles = [metric.title for metric in metrics]
     colours = dict(zip(titles, _COLOURS, strict=False))
-    is_stacked = not _OVER_OWN_TIMES.issuperset(spec.metrics)
+    is_stacked = _is_stacked(spec)
     if not is_stacked:
         # A direction in which nothing goes needs no room.
         parts = [mark for mark in parts if any(one.value for one in parts if one.part == mark.part)]
         titles = [title for title in titles if any(mark.part == title for mark in parts)]
-    whole = sum if is_stacked else max
-    sums = [whole([mark.value for mark in parts if mark.line == name]) for name in names]
-    # Room at the right for the figure behind the longest bar.
-    room = (max(map(len, labels.values())) * _LETTER + _LABEL_GAP) / PANEL_WIDTH
-    most = max([*sums, *(mark.value for mark in [*marked, *over])]) * max(1.25, 1 / (1 - room))
     scale = alt.Scale(domain=[0, most or 1.0], nice=False)
     place = names_at_left(names, 200)
     legend = alt.Legend(columns=1 if max(map(len, colours)) > _LONG_PART else 2) if len(metrics) > 1 else None
@@ -146,4 +167,4 @@ def _chart(
         stroke = alt.Chart(data_of(marked)).mark_tick(thickness=2.5, size=22, color=INK, aria=False)
         layers.append(stroke.encode(y=place, x=alt.X("value:Q", scale=scale)))
     layers += hollow_on_bars(over, place, alt.X("value:Q", scale=scale), _COLOURS[0] if len(metrics) == 1 else None)
-    return layered_bars(layers, title, names, _BAR_STEP)
+    return layered_bars(layers, panel.title, names, _BAR_STEP)

@@ -85,6 +85,9 @@ def _marks(
             continue
         interval = interval_of(point, metric)
         x = point.level_value / (_volumes(analysis, line.array) if spec.x == "depth_per_volume" else 1)
+        if x < 1 and spec.x == "depth_per_volume":
+            # No worker has a part of a request outstanding: some of them have one, and some none.
+            continue
         what = f"{metric.title} {number(value)} {metric.unit}{interval_words(interval)}"
         span = None if interval is None else (max(interval[0], 0.0), interval[1])
         yield Mark(line.name, value, x, span, tip=f"{line.name}, {point.level}: {what}"), point

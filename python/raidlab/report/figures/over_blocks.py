@@ -3,7 +3,8 @@
 Invariants:
 
 - A point is all its runs together; the stroke through it goes from the lowest of them to the highest.
-- Logarithmic axes begin where the data do, linear ones at zero.
+- Logarithmic axes begin where the data do, linear ones at zero. What spans less than a factor of ten stands on a linear
+  axis, so that small differences do not look large.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from raidlab.study.workload import Workload
 RUNS = "Strokes: the lowest and the highest of the runs."
 _KIB = 1024
 _MOST_TICKS = 11
+_SPAN = 10
 
 
 @dataclass(frozen=True)
@@ -123,12 +125,13 @@ def _chart(
             scale=alt.Scale(type="log", base=2, nice=False, padding=10),
             axis=alt.Axis(values=ticks, format="~g", labelOverlap="greedy"),
         )
-        height = alt.Y(
+        logarithmic = alt.Y(
             "value:Q",
             title=y_title,
             scale=alt.Scale(type="log", nice=False, padding=8),
             axis=alt.Axis(values=_ticks(min(ends), max(ends)), format="~g"),
         )
+        height = logarithmic if max(ends) >= _SPAN * min(ends) else upward(y_title)
     else:
         scale = alt.Scale(zero=True, nice=True)
         place, height = alt.X("x:Q", title=x_title, scale=scale, axis=alt.Axis(tickCount=6)), upward(y_title)

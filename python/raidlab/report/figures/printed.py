@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare import PublishedComparison, PublishedRow
+from raidlab.published.compare.evaluate import CLAIMS
 from raidlab.report.figures.chart import Mark
 from raidlab.report.figures.figure import Figure, Panel
 from raidlab.report.figures.own import own_figures
@@ -53,4 +54,12 @@ def _names(rows: Sequence[PublishedRow]) -> list[str]:
     alone = [found.pop() for found in arrays if len(found) == 1]
     if len(set(alone)) == len(rows):
         return alone
-    return [row.id.split(":")[1].replace("_", " ").replace(",", ", ") if ":" in row.id else row.id for row in rows]
+    return [_name(row) for row in rows]
+
+
+def _name(row: PublishedRow) -> str:
+    """A row of a table after what tells it apart; a claim after the arrays that it was taken from."""
+    if row.table == CLAIMS:
+        arrays = dict.fromkeys(str(measure["array"]) for measure in row.measures if "array" in measure)
+        return f"{len(arrays)} arrays" if len(arrays) > 1 else next(iter(arrays), row.id)
+    return row.title.partition(", ")[2].rpartition(":")[0]

@@ -60,7 +60,7 @@ def bars_chart(marks: list[Mark], over: list[Mark], axis: str, title: str, names
     """Bars with their figures at the right, and over them what was printed; names without a bar have that alone."""
     names = names or [mark.line for mark in marks]
     decimals = alike(mark.value for mark in marks)
-    labels = dict.fromkeys(names, "-") | {mark.line: f"{mark.value:,.{decimals}f}" for mark in marks}
+    labels = dict.fromkeys(names, "not here") | {mark.line: f"{mark.value:,.{decimals}f}" for mark in marks}
     ends = [Mark(name, 0.0, label=label) for name, label in labels_with(labels, over).items()]
     least = min((mark.value if mark.interval is None else mark.interval[0] for mark in marks), default=0.0)
     most = max((mark.high for mark in [*marks, *over]), default=0.0)

@@ -69,7 +69,8 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
 def _name(source: Source, array: str, workload: str) -> str:
     """An array beside how much of its disks is the user's."""
     points = source.points_of(array, workload)
-    return f"{array} ({100 * points[0].rows[0]['storage_efficiency']:.0f} %)" if points else array
+    share = points[0].storage_efficiency if points else None
+    return array if share is None else f"{array} ({100 * share:.0f} %)"
 
 
 def _share(source: Source, spec: StudyFigure, series: FigureSeries, array: str, workload: str) -> Reading | None:

@@ -13,8 +13,7 @@ import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric
 from raidlab.published.compare import PublishedComparison
-from raidlab.published.quantities import Source
-from raidlab.published.quantities.metric import place_of, read_at
+from raidlab.published.quantities.metric import read_at
 from raidlab.report.figures.chart import Axes, Mark, colour_and_shape, layered, shown_of, upright_strokes, upward
 from raidlab.report.figures.figure import Figure, Panel
 from raidlab.report.figures.held_points import HoldPoint, by_level, held_in_words, held_point, layers_of, with_target
@@ -55,7 +54,7 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
         for line in lines:
             mine = list(_marks(analysis, target, line, upright, along))
             over += _printed(printed, line, along, held_point(analysis, target, line.array, line.workload))
-            most = _most(spec, line, mine, upright, printed.source)
+            most = max((mark.value for mark in mine), default=0.0) if spec.of_maximum else 0.0
             marks += [_of_most(mark, most) for mark in mine]
             held += [_of_most(mark, most) for mark in _held(analysis, target, line, upright, spec) if mine]
         if marks:
@@ -85,15 +84,6 @@ def _marks(analysis: Analysis, target: str, line: ArrayLine, upright: Metric, al
             what = f"{upright.title} {number(value)} {upright.unit} at {along.title} {number(x)} {along.unit}"
             tip = f"{line.name}, {point.level}: {what}"
             yield Mark(line.name, value, x, interval_of(point, upright), level=point.level_value, tip=tip)
-
-
-def _most(spec: StudyFigure, line: ArrayLine, marks: list[Mark], upright: Metric, source: Source) -> float:
-    """The maximum of a line: its greatest value, or that where the study reads its maxima; 0 where none is asked."""
-    if not isinstance(spec.of_maximum, dict):
-        return max((mark.value for mark in marks), default=0.0) if spec.of_maximum else 0.0
-    at = place_of(spec.of_maximum)
-    found = read_at(line.array, line.workload, at, source, lambda point: upright.compute(point, None))
-    return 0.0 if found is None else found.value
 
 
 def _printed(printed: Printed, line: ArrayLine, along: Metric, held: HoldPoint | None) -> Iterator[Mark]:

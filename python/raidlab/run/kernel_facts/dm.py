@@ -72,10 +72,41 @@ def _read_table(volume: Volume, reading: FactReader, table: str) -> None:
         volume["chunk_bytes"] = int(chunk) * _SECTOR_BYTES or None
 
 
+def _read_mirror(volume: Volume, segments: list[list[str]]) -> None:
+    """``start length mirror N DEVICE... DONE/TOTAL 1 HEALTH ...``: a letter for each copy; copies in sync are done."""
+    found: list[VolumeMember] = []
+    done = total = 0
+    for words in segments:
+        count = int(words[3])
+        first = 4 + count
+        done, total = (was + int(now) for was, now in zip((done, total), words[first].split("/"), strict=True))
+        found += [
+            {
+                "name": words[4 + slot],
+                "state": "online" if mark == "A" else "failed",
+                "kernel_state": mark,
+                "slot": slot,
+            }
+            for slot, mark in enumerate(words[first + 2])
+        ]
+    bad = sum(1 for member in found if member["state"] != "online")
+    is_busy = done < total
+    volume["members"], volume["missing_members"] = found, bad
+    volume["activity"], volume["activity_share"] = ("resync", done / total) if is_busy else ("idle", None)
+    volume["state"] = "degraded" if bad else "optimal"
+
+
 def _read_status(volume: Volume, reading: FactReader, status: str) -> None:
     """The state: only a raid target tells of health; those without redundancy are optimal while they are there."""
     segments = [line.split() for line in status.splitlines() if len(line.split()) >= 3]
     targets = {words[2] for words in segments}
+    if targets == {"mirror"}:
+        _read_mirror(volume, segments)
+        return
+    dead = sum(words[-1].count("D") for words in segments if words[2] == "striped")
+    if dead:
+        volume["state"], volume["missing_members"] = "failed", dead
+        return
     if targets and targets <= _WITHOUT_REDUNDANCY:
         volume["state"], volume["activity"], volume["missing_members"] = "optimal", "idle", 0
         return

@@ -16,6 +16,8 @@ from raidlab.results.facts import Volume, VolumeMember
 from raidlab.run.kernel_facts.sources import FactReader, Sources
 
 KIND = "md"
+# After what an array has yet to do and does not do now.
+PENDING = "pending"
 
 _NO_IO = {"clear", "inactive", "suspended", "broken"}
 # Levels without redundancy have neither of these files, and need none.
@@ -44,7 +46,8 @@ def facts(node: Path, sources: Sources) -> Volume:
     kernel_state = reading.text("kernel_state", here / "array_state")
     redundant = level not in _WITHOUT_REDUNDANCY
     missing = reading.number("missing_members", here / "degraded") if redundant else 0
-    activity = reading.text("activity", here / "sync_action") if redundant else "idle"
+    members = [_member(entry) for entry in sorted(here.glob("dev-*"))]
+    activity = _activity(reading, here, members) if redundant else "idle"
     volume: Volume = {
         "kind": KIND,
         "name": node.name,
@@ -55,7 +58,7 @@ def facts(node: Path, sources: Sources) -> Volume:
         "kernel_state": kernel_state,
         "activity": activity,
         "activity_share": _share(here / "sync_completed") if activity not in (None, "idle") else None,
-        "members": [_member(entry) for entry in sorted(here.glob("dev-*"))],
+        "members": members,
         "details": _details(here, level),
         "state": None,
         "unknown": reading.unknown,
@@ -68,10 +71,22 @@ def facts(node: Path, sources: Sources) -> Volume:
 
 
 def _chunk(reading: FactReader, here: Path, level: str | None) -> int | None:
-    # A mirror has no chunk: md says 0.
+    # A mirror has no chunk, nor has an array that is not assembled: md says 0.
     if level in ("raid1", "linear", "multipath"):
         return None
-    return reading.number("chunk_bytes", here / "chunk_size")
+    return reading.number("chunk_bytes", here / "chunk_size") or None
+
+
+def _activity(reading: FactReader, here: Path, members: list[VolumeMember]) -> str | None:
+    """What it is busy with; what it has yet to do and does not, frozen or read-only as it is, is pending."""
+    action = reading.text("activity", here / "sync_action")
+    if action not in ("idle", "frozen"):
+        return action
+    begun = FactReader().text("resync_start", here / "resync_start")
+    if begun is not None and begun.isdigit():
+        return f"resync {PENDING}"
+    is_unfinished = action == "frozen" and any(member["state"] == "rebuilding" for member in members)
+    return f"recover {PENDING}" if is_unfinished else "idle"
 
 
 def _member(entry: Path) -> VolumeMember:
@@ -115,6 +130,10 @@ def _details(here: Path, level: str | None) -> dict[str, str | int | float | Non
     files = ("metadata_version", "consistency_policy", "mismatch_cnt", "stripe_cache_size", "group_thread_count")
     found = {name: reading.text(name, here / name) for name in files}
     found["bitmap"] = reading.text("bitmap", here / "bitmap" / "location")
+    suspended = [reading.number(name, here / name) or 0 for name in ("suspend_lo", "suspend_hi")]
+    if suspended[1] > suspended[0]:
+        # Writes to this part of it wait.
+        found["suspended_sectors"] = f"{suspended[0]} to {suspended[1]}"
     layout = reading.number("layout", here / "layout")
     if layout is not None and level in ("raid5", "raid6"):
         found["rotation"] = _LAYOUTS.get(layout, f"md layout {layout}")
@@ -129,12 +148,19 @@ def _state(volume: Volume) -> str | None:
         return "failed"
     if volume["missing_members"] is None:
         return None
-    return "degraded" if volume["missing_members"] else "optimal"
+    # A journal is no member that counts as missing; without it the array is less safe than it was made to be.
+    has_lost = any(member["state"] == "failed" and _is_journal(member) for member in volume["members"])
+    return "degraded" if volume["missing_members"] or has_lost else "optimal"
+
+
+def _is_journal(member: VolumeMember) -> bool:
+    return "journal" in (member.get("kernel_state") or "").split(",")
 
 
 class MdstatArray(TypedDict):
     """What ``/proc/mdstat`` says of an array."""
 
+    active: str
     level: str | None
     chunk_bytes: int | None
     missing_members: int | None
@@ -144,16 +170,18 @@ class MdstatArray(TypedDict):
 
 
 def _fill_from_mdstat(volume: Volume, sources: Sources) -> None:
-    """What sysfs does not say, ``/proc/mdstat`` may: it has been there for longer."""
+    """What sysfs does not say, ``/proc/mdstat`` may: it has been there for longer, and knows first what is broken."""
     unknown = volume["unknown"]
-    if volume["members"] and not {"level", "chunk_bytes", "missing_members", "activity"} & set(unknown):
-        return
     try:
         text = (sources.proc / "mdstat").read_text(encoding="utf-8")
     except OSError:
         return
     found = parse_mdstat(text).get(volume["name"])
     if found is None:
+        return
+    if found["active"] == "broken":
+        volume["kernel_state"] = "broken"
+    if volume["members"] and not {"level", "chunk_bytes", "missing_members", "activity"} & set(unknown):
         return
     wanted = {key: value for key, value in found.items() if key in unknown and value is not None}
     volume.update(cast(Volume, wanted))
@@ -181,15 +209,18 @@ def parse_mdstat(text: str) -> dict[str, MdstatArray]:
         level = next((word for word in rest.split() if "[" not in word), None)
         counts = re.search(r"\[(\d+)/(\d+)\]", block)
         progress = _PROGRESS.search(block)
-        chunk = re.search(r"(\d+)k chunk", block.split("bitmap:")[0])
+        # RAID 10 says it with a large K.
+        chunk = re.search(r"(\d+)[kK] chunk", block.split("bitmap:")[0])
         waiting = re.search(r"(resync|recovery|reshape)\s*=\s*(DELAYED|PENDING)", block)
         what = progress["what"] if progress else waiting[1] if waiting else "idle"
+        # sysfs says "recover" where mdstat says "recovery".
+        what = "recover" if what == "recovery" else what
         arrays[name] = {
+            "active": active,
             "level": level,
             "chunk_bytes": int(chunk[1]) * 1024 if chunk else None,
             "missing_members": int(counts[1]) - int(counts[2]) if counts else 0 if active == "active" else None,
-            # sysfs says "recover" where mdstat says "recovery".
-            "activity": "recover" if what == "recovery" else what,
+            "activity": f"{what} {PENDING}" if waiting and waiting[2] == "PENDING" else what,
             "activity_share": float(progress["percent"]) / 100 if progress else None,
             "members": [_mdstat_member(match) for match in _MEMBER.finditer(rest)],
         }
@@ -198,5 +229,7 @@ def parse_mdstat(text: str) -> dict[str, MdstatArray]:
 
 def _mdstat_member(match: re.Match[str]) -> VolumeMember:
     marks = match["marks"]
-    state = "failed" if "(F)" in marks else "spare" if "(S)" in marks else "online"
+    # A replacement (R) is being filled while the member that it replaces still serves.
+    words = {"(F)": "failed", "(S)": "spare", "(R)": "rebuilding"}
+    state = next((state for mark, state in words.items() if mark in marks), "online")
     return {"name": match["name"], "state": state, "kernel_state": marks or None, "slot": None, "read_errors": None}

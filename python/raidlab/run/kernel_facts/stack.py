@@ -107,6 +107,26 @@ def stack_below(path: Path, sources: Sources) -> list[StackedDevice]:
     return list(found.values())
 
 
+def blocks_below(path: Path, sources: Sources) -> set[Path]:
+    """The block devices that a file, a directory or a block device is made of, down to their disks.
+
+    A file behind a loop device is not followed: it is that device, as a disk is what it is.
+    """
+    found: set[Path] = set()
+    waiting = device_folders(path, sources)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += [slave for slave in slaves(_whole(node)) if slave.exists()]
+    return found
+
+
+def overlaps(first: Path, second: Path) -> bool:
+    """Whether two block devices have sectors in common: they are one, or one is a partition of the other."""
+    return first == second or _whole(first) == second or first == _whole(second)
+
+
 def _add_below(path: Path, sources: Sources, found: dict[Path, StackedDevice], depth: int) -> None:
     try:
         nodes = device_folders(path, sources)
@@ -203,6 +223,11 @@ def layer_facts(layer: StackedDevice) -> kept.Layer:
         facts["write_cache"] = cache
     if (rotational := layer.setting("rotational")) is not None:
         facts["rotational"] = rotational == "1"
+    if (number := read_word(layer.disk / "nsid")) is not None:
+        # Namespaces of one controller are devices of their own to the kernel, and may be one drive all the same.
+        controller = (layer.disk / "device").resolve()
+        model = read_text(controller / "model")
+        facts["namespace"] = f"namespace {number} of {controller.name}" + (f" ({model})" if model else "")
     if (algorithm := read_word(layer.disk / "comp_algorithm")) is not None:
         facts["compresses"] = algorithm
     return facts

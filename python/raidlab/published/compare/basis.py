@@ -1,0 +1,48 @@
+"""What a claim or a conclusion rests on: figures that parameters were fitted to, predicted ones, or both.
+
+Invariants:
+
+- A figure is a metric of an array under a workload, at whatever load: where one point of a curve was fitted to, no
+  other point of it counts as predicted.
+- What follows from figures that were fitted to is called fitted, as the figures themselves are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from raidlab.published.compare.row import FITTED, PARTLY, PREDICTED, PublishedRow
+from raidlab.published.quantities import KINDS
+
+# A metric or a kind of measure, array, workload.
+Figure = tuple[str, str, str]
+
+
+def fitted_figures(rows: Iterable[PublishedRow]) -> frozenset[Figure]:
+    """The figures behind the rows that were fitted to."""
+    return frozenset(figure for row in rows if row.kind == FITTED for figure in _behind(row))
+
+
+def with_basis(row: PublishedRow, fitted: frozenset[Figure]) -> PublishedRow:
+    """A claim or conclusion, its kind that of the figures behind it; anything else as it is."""
+    behind = set(_behind(row))
+    if not row.is_judged or row.kind != PREDICTED or not behind & fitted:
+        return row
+    return replace(row, kind=FITTED if behind <= fitted else PARTLY)
+
+
+def _behind(row: PublishedRow) -> Iterator[Figure]:
+    for measure in row.measures:
+        if KINDS[str(measure["kind"])].is_run:
+            yield from _figures(measure)
+
+
+def _figures(measure: Mapping[str, object]) -> Iterator[Figure]:
+    what = str(measure.get("metric") or measure.get("stage") or measure["kind"])
+    workload = str(measure.get("workload") or measure.get("workloads") or "")
+    yield what, str(measure.get("array", "")), workload
+    if "reference" in measure:
+        yield what, str(measure["reference"]), str(measure.get("reference_workload", workload))
+    if isinstance(reaches := measure.get("reaches"), Mapping):
+        yield str(reaches.get("metric")), str(reaches.get("array")), workload

@@ -1,0 +1,97 @@
+"""The evaluation sheet as the page has it: who qualifies, who comes first, all boxes side by side, each on its own.
+
+Invariant: nothing is worked out here but wording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from raidlab.published.scorecard import BoxSheet, Sheet, box_table, side_table
+from raidlab.published.scorecard.text import PLACES
+from raidlab.report.answer import listed
+
+# How a cell is coloured: as verdicts of claims.
+_CLASSES = {"passes": "holds", "fails": "fails", "undecided": "far"}
+
+
+@dataclass(frozen=True)
+class ShownCell:
+    """A figure, with what the sheet says of it."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class ShownTable:
+    """A table of the sheet."""
+
+    title: str
+    heads: list[str]
+    rows: list[list[ShownCell]]
+
+
+@dataclass(frozen=True)
+class ShownSheet:
+    """The section's parts."""
+
+    title: str
+    unit: str
+    note: str
+    headline: str
+    """Who qualifies."""
+    places: list[tuple[str, str]]
+    """Who comes first, and in how many of the tests that rank boxes."""
+    side: list[ShownTable]
+    """All boxes, where there are several: the tests that judge them, and the others."""
+    boxes: list[ShownTable]
+    places_note: str = PLACES
+
+
+def shown_sheet(sheet: Sheet) -> ShownSheet:
+    """A sheet, ready to be shown."""
+    ranked = sorted((box for box in sheet.boxes if box.places), key=lambda box: -_share_of_firsts(box))
+    return ShownSheet(
+        title=sheet.plan.title,
+        unit=sheet.plan.unit,
+        note=sheet.plan.note,
+        headline=_qualified(sheet.boxes),
+        places=[(box.box, f"first in {box.places.count(1)} of {len(box.places)} tests that rank") for box in ranked],
+        side=[
+            _table("Side by side", *side_table(sheet, ("qualifying", "discriminating"))),
+            _table("Tests that judge nobody", *side_table(sheet, ("beside",))),
+        ]
+        if len(sheet.boxes) > 1
+        else [],
+        boxes=[_table(box.box, *box_table(box, sheet)) for box in sheet.boxes],
+    )
+
+
+def _qualified(boxes: Sequence[BoxSheet]) -> str:
+    """Who passes all qualifying tests, and who does not."""
+    by_verdict: dict[str, list[str]] = {}
+    for box in boxes:
+        by_verdict.setdefault(box.qualifies if box.is_asked else "unasked", []).append(box.box)
+    words = {
+        "passes": ("passes all qualifying tests", "pass all qualifying tests"),
+        "fails": ("fails at least one", "fail at least one each"),
+        "undecided": ("is undecided", "are undecided"),
+        "unasked": ("did not run all of them", "did not run all of them"),
+    }
+    said = [f"{listed(found)} {words[one][len(found) > 1]}" for one in words if (found := by_verdict.get(one))]
+    return "; ".join(said) + "."
+
+
+def _share_of_firsts(box: BoxSheet) -> float:
+    return box.places.count(1) / len(box.places)
+
+
+def _table(title: str, heads: list[str], rows: list[list[str]]) -> ShownTable:
+    return ShownTable(title, heads, [[_cell(text) for text in row] for row in rows])
+
+
+def _cell(text: str) -> ShownCell:
+    """A cell; a verdict is coloured whether it stands alone or behind its figure."""
+    return ShownCell(text, _CLASSES.get(text.rpartition(" ")[2], ""))
