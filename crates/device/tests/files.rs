@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 fn parameters(text: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let table: toml::Table = toml::from_str(text).unwrap();
     let sourced: BTreeSet<String> = table["provenance"].as_table().unwrap().keys().cloned().collect();
-    let about = ["kind", "name", "description", "provenance"];
+    let about = ["kind", "name", "description", "provenance", "published"];
     let mut set = BTreeSet::new();
     for (key, value) in table.iter().filter(|(key, _)| !about.contains(&key.as_str())) {
         match value.as_table() {

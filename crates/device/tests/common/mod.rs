@@ -11,9 +11,11 @@ pub(crate) const SSD_SATA: &str = include_str!("../../../../devices/ssd-sata.tom
 pub(crate) const SSD_NVME: &str = include_str!("../../../../devices/ssd-nvme.toml");
 pub(crate) const FIXED: &str = include_str!("../../../../devices/fixed-100us.toml");
 
-/// The spec in a device file.
+/// The spec in a device file, without the figures that were published of the device: those are not the engine's.
 pub(crate) fn file(text: &str) -> DeviceSpec {
-    toml::from_str(text).unwrap()
+    let mut table: toml::Table = toml::from_str(text).unwrap();
+    table.remove("published");
+    table.try_into().unwrap()
 }
 
 /// The spec in a JSON text.
