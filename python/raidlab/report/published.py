@@ -183,5 +183,6 @@ def both(row: PublishedRow) -> str:
     """A miss with its two figures."""
     if row.value is None:
         printed = f"{row.published.text} {row.published.unit}".strip()
-        return f"fails: {printed}" if row.published.text else "fails"
+        fails = f"fails ({row.kind})" if row.kind else "fails"
+        return f"{fails}: {printed}" if row.published.text else fails
     return f"{row.value:.3g} against the printed {row.published.text} {row.published.unit}".strip()
