@@ -45,9 +45,11 @@ def answer(
     target: str = "live",
     findings: tuple[Finding, ...] = (),
     contenders: tuple[str, ...] = (),
+    workloads: tuple[str, ...] = (),
     sweep_from: int | None = None,
 ) -> TableAnswer:
-    compare = SimpleNamespace(group="all", reference="raid0", per="disk", contenders=contenders, sweep_from=sweep_from)
+    asked = {"contenders": contenders, "workloads": workloads, "sweep_from": sweep_from}
+    compare = SimpleNamespace(group="all", reference="raid0", per="disk", **asked)
     comparisons = [
         Comparison(cast(Any, compare), target, f"small writes{' again' * index}", "queue depth 8", tuple(rows))
         for index, rows in enumerate(tables)
@@ -101,6 +103,7 @@ def test_only_the_contenders_that_a_study_names_are_answered_about() -> None:
     rows = closed(raid0=(100, 101, 99), quad=(150, 151, 149), raid10=(104, 105, 103), raid5=(30, 31, 29))
     said = answer(rows, contenders=("raid10", "raid5")).sentence
     assert "quad" not in said and "raid10 keeps up" in said and "next is raid5 with 30 %" in said
+    assert "again" not in answer(rows, rows, workloads=("small writes",)).sentence
 
 
 def test_an_answer_over_the_sweep_is_the_mean_of_its_ratios() -> None:

@@ -64,31 +64,3 @@ def test_on_real_members_it_is_the_throughput(tmp_path: Path) -> None:
     measure = {"kind": "equal_amounts", "array": "two", "workload": "reads", "station": "controller"}
     rate = read_measure(measure, Source(analysis, "live", tmp_path))
     assert rate is not None and rate.value == pytest.approx(analysis.points[0].per_s("all_bytes") / 1e6)
-
-
-def test_a_place_on_the_sweep_is_found_by_accesses(tmp_path: Path) -> None:
-    file = tmp_path / "study.toml"
-    text = """
-name = "mirror"
-title = "Writes to a mirror"
-on = ["sim"]
-array = [{ name = "pair", tree = "raid1(2)" }, { name = "one", tree = "independent(1)" }]
-workload = [{ name = "writes", read = 0.0, size = "16KiB" }]
-load = { depths = [1, 4, 8] }
-sim = { device = "hdd-7200-bare", measure = { requests = 300 } }
-"""
-    file.write_text(text, encoding="utf-8")
-    source = Source(analyse(run_study(file, out=tmp_path / "runs")), "sim", tmp_path)
-
-    def outstanding(array: str, at: object) -> float | None:
-        found = read_measure(
-            {"kind": "metric", "metric": "outstanding_mean", "array": array, "workload": "writes", "at": at}, source
-        )
-        return None if found is None else found.value
-
-    # Two accesses a write: eight of them are four writes.
-    assert outstanding("pair", {"accesses": 8}) == outstanding("pair", {"depth": 4})
-    assert outstanding("one", {"accesses": 8}) == outstanding("one", {"depth": 8})
-    between = outstanding("pair", {"accesses": 12})
-    assert between is not None and between == pytest.approx(6, rel=0.01)
-    assert outstanding("one", {"accesses": 9}) is None

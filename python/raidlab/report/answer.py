@@ -101,7 +101,9 @@ def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[TableAnswer
     """One answer for each target, from the first table of the study; none where a check says INVALID."""
     found: dict[str, list[Comparison]] = {}
     for comparison in analysis.comparisons:
-        if comparison.compare.group == analysis.run.study.compare[0].group:
+        compare = comparison.compare
+        is_asked = not compare.workloads or comparison.workload in compare.workloads
+        if compare.group == analysis.run.study.compare[0].group and is_asked:
             found.setdefault(comparison.target, []).append(comparison)
     answered = []
     for target, comparisons in found.items():

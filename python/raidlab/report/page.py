@@ -26,6 +26,7 @@ from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.analysis.metrics.accesses import accesses_by_file
 from raidlab.errors import OutputError
 from raidlab.published.compare import PublishedComparison
+from raidlab.published.compare.evaluate import table_in_words
 from raidlab.published.rules import Choice
 from raidlab.published.scorecard import Sheet
 from raidlab.report.cards import cards_of
@@ -144,6 +145,7 @@ def fill(template: str, **values: Any) -> str:
         kept=_kept,
         options=_options,
         parted=_parted,
+        table_in_words=table_in_words,
     )
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     return environment.get_template(template).render(

@@ -61,7 +61,7 @@ def shown_sheet(sheet: Sheet) -> ShownSheet:
         places=[(box.box, f"first in {box.places.count(1)} of {len(box.places)} tests that rank") for box in ranked],
         side=[
             _table("Side by side", *side_table(sheet, ("qualifying", "discriminating"))),
-            _table("Tests that judge nobody", *side_table(sheet, ("beside",))),
+            _table("Tests that are only shown", *side_table(sheet, ("beside",))),
         ]
         if len(sheet.boxes) > 1
         else [],

@@ -468,6 +468,11 @@ def _check_compare(compare: Compare, place: Place, parts: ValidParts, report: Re
         message = "is not in the group it is the reference of"
         report((*place, "reference"), message, compare.reference, ", ".join(members))
     _check_array_name(compare.reference, (*place, "reference"), parts, report)
+    works = [work.name for work in parts.workloads.values()]
+    for index, name in enumerate(compare.workloads):
+        if name not in works:
+            message = f"is no workload{did_you_mean(name, works)}"
+            report((*place, "workloads", index), message, name, ", ".join(works))
     for index, name in enumerate(compare.contenders):
         if name not in members:
             message = f"is not in the group{did_you_mean(name, members)}"

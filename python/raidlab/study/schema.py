@@ -154,6 +154,8 @@ class Compare(Table):
     """What throughput is divided by before it is compared."""
     contenders: list[Name] = []
     """The arrays of which the answer of the run speaks, beside the reference; all when left out."""
+    workloads: list[Name] = []
+    """The workloads of which it speaks; all when left out."""
     sweep_from: Annotated[int, Field(ge=1)] | None = None
     """The answer takes the mean over all queue depths from this one on, and not the heaviest load."""
     note: Prose | None = None

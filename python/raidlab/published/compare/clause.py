@@ -226,7 +226,8 @@ def words_of(measure: Mapping[str, object]) -> dict[str, str]:
         of, default = of or "mean", f"ratio of {default}"
     found = {"of": _OF.get((kind, of), "{}").format(default)}
     workload, other = keys.pop("workload", ""), keys.pop("reference_workload", "")
-    if array:
+    # A pattern of names is no name of an array.
+    if array and "*" not in array:
         found = {"array": f"{array} against {reference}" if reference and reference != array else array} | found
     if "as" in measure:
         return found | {"of": str(measure["as"])}

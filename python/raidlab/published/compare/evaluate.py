@@ -240,9 +240,18 @@ def _cell_in_words(table: str, keys: Mapping[str, str], column: str, unit: str) 
     """A cell of a table: keys that are numbers with their names, the column without its unit."""
     found = [f"{name.replace('_', ' ')} {text}" if number(text) is not None else text for name, text in keys.items()]
     told = column.removesuffix("_" + unit.lower().replace("/", "_")).replace("_", " ")
-    # A table that is called after its number is read as people write it: figure 26.
-    called = re.sub(r"(?<=[a-z])(?=\d)", " ", table)
-    return f"{', '.join([called, *(text for text in found if text)]).replace('_', ' ')}: {told}"
+    return f"{', '.join([table_in_words(table), *(text.replace('_', ' ') for text in found if text)])}: {told}"
+
+
+def table_in_words(table: str) -> str:
+    """A table's name as people write it.
+
+    Examples
+    --------
+    >>> table_in_words("figure26")
+    'figure 26'
+    """
+    return re.sub(r"(?<=[a-z])(?=\d)", " ", table).replace("_", " ")
 
 
 class NoReadingError(Exception):
