@@ -41,7 +41,7 @@ from raidlab.stats.special import beta_cdf
 from raidlab.study import LoadedStudy
 from raidlab.study.load import load_study_text
 
-DEVICE = Path(__file__).resolve().parents[2] / "devices" / "hdd-7200.toml"
+DEVICE = Path(__file__).resolve().parents[2] / "devices" / "hdd-7200-bare.toml"
 SLOWER = 1.05
 EFFECT_PERCENT = 100 * (SLOWER - 1)
 PROMISED = 0.9

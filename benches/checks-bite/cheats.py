@@ -55,7 +55,7 @@ address = "sequential"
 depths = [4]
 
 [emulated]
-device = "hdd-7200"
+device = "hdd-7200-bare"
 repeats = 2
 warmup = { duration = "200ms" }
 measure = { duration = "2s" }
@@ -268,7 +268,7 @@ def two_targets_on_one_disk() -> Checks:
 def unequal_arrays() -> Checks:
     """A table that calls arrays of different capacity equal."""
     # Of modelled disks the file says it all, and such a study is refused.
-    model = '[sim]\ndevice = "hdd-7200"\nmeasure = { requests = 1000 }'
+    model = '[sim]\ndevice = "hdd-7200-bare"\nmeasure = { requests = 1000 }'
     members = '[live]\nwarmup = { duration = "10ms" }\nmeasure = { duration = "100ms" }'
     return study(UNEQUAL_STUDY.replace(model, members), "memory")
 
@@ -294,7 +294,7 @@ size = "8KiB"
 depths = [4]
 
 [sim]
-device = "hdd-7200"
+device = "hdd-7200-bare"
 measure = { requests = 1000 }
 
 [[compare]]

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from rigs import MIB, Checks, UnavailableError, checks, filled_loop, folder
 
-# What a disk of `hdd-7200` serves of small random requests, less some for deep positions of the arm.
+# What a disk of `hdd-7200-bare` serves of small random requests, less some for deep positions of the arm.
 _DISK_PER_S = 60.0
-DEVICES = ("hdd-7200", "{ kind = 'fixed', capacity_bytes = 1073741824, read_us = 90, write_us = 30 }")
+DEVICES = ("hdd-7200-bare", "{ kind = 'fixed', capacity_bytes = 1073741824, read_us = 90, write_us = 30 }")
 _FLASH = 1
 # The parent of the kernel's own threads.
 _KTHREADD = 2
@@ -77,7 +77,7 @@ size = "8KiB"
 depths = [{depth}]
 
 [emulated]
-device = "hdd-7200"
+device = "hdd-7200-bare"
 repeats = 3
 warmup = {{ duration = "500ms" }}
 measure = {{ duration = "3s" }}

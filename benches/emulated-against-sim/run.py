@@ -35,7 +35,7 @@ from raidlab import _core
 from raidlab.histogram import Histogram
 from raidlab.stats import ratio_interval
 
-DEVICE = Path(__file__).resolve().parents[2] / "devices" / "hdd-7200.toml"
+DEVICE = Path(__file__).resolve().parents[2] / "devices" / "hdd-7200-bare.toml"
 CHUNK = "64KiB"
 TREES = {
     "raid0": f"raid0(4, chunk={CHUNK})",

@@ -55,7 +55,7 @@ depths = [1, 8, 32]
 hold = { percentile = 90, target = { times_idle = 4, of = "raid0" }, max_depth = 32 }
 
 [sim]
-device = "hdd-7200"
+device = "hdd-7200-bare"
 measure = { requests = 4000 }
 repeats = 2
 

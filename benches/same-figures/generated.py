@@ -54,7 +54,7 @@ TREES = [
     ),
 ]
 DEVICES = [
-    "hdd-7200",
+    "hdd-7200-bare",
     "ssd-sata",
     "ssd-nvme",
     "fixed-100us",
@@ -215,7 +215,7 @@ def _device_table(name: str) -> Toml:
 
 def device(index: int) -> str | Toml:
     """Device `index` of the round through all files, tables, schedulers, buffers and variants."""
-    disk = _device_table("hdd-7200")
+    disk = _device_table("hdd-7200-bare")
     choices: list[Callable[[], str | Toml]] = [
         *(lambda name=name: name for name in DEVICES),
         *(

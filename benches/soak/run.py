@@ -41,7 +41,7 @@ from typing import Any
 
 from raidlab import _core
 
-DEVICE = Path(__file__).resolve().parents[2] / "devices" / "hdd-7200.toml"
+DEVICE = Path(__file__).resolve().parents[2] / "devices" / "hdd-7200-bare.toml"
 DEPTH = 64
 # Bytes of the record for a second of the run's clock (its row, where its histogram lies, what the allocator adds;
 # twice, as a list that is full is moved to one of double the size) and for an occupied bucket of its histogram.

@@ -55,7 +55,7 @@ depths = [1, 8, 64]
 hold = { percentile = 90, target = { times_idle = 4, of = "raid0" }, max_depth = 64 }
 
 [sim]
-device = "hdd-7200"
+device = "hdd-7200-bare"
 warmup = { requests = 200 }
 measure = { requests = 1500 }
 

@@ -46,7 +46,7 @@ depths = [4]
 mirror_read = "round_robin"
 
 [sim]
-device = "hdd-7200"
+device = "hdd-7200-bare"
 measure = { requests = 1000 }
 """
 PLAN = """

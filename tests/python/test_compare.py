@@ -39,7 +39,7 @@ workload = [{ name = "reads", read = 1.0, size = "8KiB" }, { name = "mix", read 
 load = { depths = [8, 32] }
 
 [sim]
-device = "hdd-7200"
+device = "hdd-7200-bare"
 measure = { requests = 400 }
 repeats = 4
 """
@@ -170,7 +170,7 @@ def two_clocks(place: Path) -> Run:
     """A run in the simulator and on the clock, of the same disk."""
     folder = place / "two-clocks"
     folder.mkdir()
-    text = STUDY.replace('"hdd-7200"', FIXED) + f"[emulated]\ndevice = {FIXED}\nspeed = 1.0\n"
+    text = STUDY.replace('"hdd-7200-bare"', FIXED) + f"[emulated]\ndevice = {FIXED}\nspeed = 1.0\n"
     text += 'measure = { duration = "150ms" }\nwarmup = { duration = "20ms" }\nrepeats = 4\n'
     (folder / "study.toml").write_text(text, encoding="utf-8")
     return run_study(folder / "study.toml", out=folder / "runs", on=["sim", "emulated"])
@@ -216,7 +216,7 @@ def test_the_geometric_mean_is_that_of_the_ratios(one: Run, other_seed: Run) -> 
 
 
 def test_a_slower_disk_is_found_by_what_it_is_slower(place: Path) -> None:
-    runs = [_run(place, 1, ('"hdd-7200"', FIXED.replace("1000,", f"{us},"))) for us in (1000, 1050)]
+    runs = [_run(place, 1, ('"hdd-7200-bare"', FIXED.replace("1000,", f"{us},"))) for us in (1000, 1050)]
     found = compare(*runs, metrics=["throughput_mb_s"])
     reads = [row for row in found.rows if row.operation == "read" and row.a.workload == "reads"]
     assert all(

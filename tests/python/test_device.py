@@ -168,7 +168,7 @@ def test_mistakes_on_the_command_line(tmp_path: Path) -> None:
 
 def test_list_and_show_what_ships() -> None:
     listed = {device["name"]: device for device in json.loads(command("list", "--json")[1])}
-    assert {"hdd-7200", "ssd-sata", "ssd-nvme", "fixed-100us", "original/amdahl6380"} <= set(listed)
+    assert {"hdd-7200", "hdd-7200-bare", "ssd-sata", "ssd-nvme", "fixed-100us", "original/amdahl6380"} <= set(listed)
     assert listed["hdd-7200"]["kind"] == "hdd"
     out = command("list")[1]
     assert all(name in out for name in listed)

@@ -33,7 +33,7 @@ array = [{ name = "raid0", tree = "raid0(4, chunk=64KiB)" }, { name = "raid 10",
 workload = [{ name = "reads", read = 1.0, size = "4KiB" }, { name = "mix", read = 0.5, size = "8KiB" }]
 load = { depths = [1, 8] }
 compare = [{ group = "all", title = "Both", reference = "raid0", equal = "members" }]
-sim = { device = "hdd-7200", measure = { requests = 2000 }, repeats = 2 }
+sim = { device = "hdd-7200-bare", measure = { requests = 2000 }, repeats = 2 }
 """
 
 

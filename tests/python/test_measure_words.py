@@ -168,6 +168,18 @@ def test_targets_are_what_they_are(tmp_path: Path) -> None:
     assert found[4].tree == "raid5(3)" and len(found[4].places) == 2
 
 
+def test_a_target_may_have_a_name_of_the_users(tmp_path: Path) -> None:
+    (tmp_path / "c=d").mkdir()
+    words = [f"raid10={tmp_path}", "the memory=memory", f"mine=raid5(3, chunk=64KiB)@{tmp_path},{tmp_path}"]
+    found = wanted([*words, f"raid5(3, chunk=64KiB)@{tmp_path},{tmp_path}", f"{tmp_path}/c=d"])
+    assert [target.title for target in found[:3]] == ["raid10", "the memory", "mine"]
+    assert [target.places[0].kind for target in found] == ["directory", "memory", "directory", "directory", "directory"]
+    assert [target.tree is None for target in found] == [True, True, False, False, True]
+    assert not found[3].name and not found[4].name, "a key of a tree, and a path, are no names"
+    with pytest.raises(InputError, match="no such file, directory or device"):
+        wanted(["raid10=/nowhere"])
+
+
 def test_a_path_with_an_at_sign_is_a_path(tmp_path: Path) -> None:
     folder = tmp_path / "a@b"
     folder.mkdir()

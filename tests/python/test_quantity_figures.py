@@ -39,7 +39,7 @@ size = "4KiB"
 depths = [1, 4, 8]
 
 [sim]
-device = "hdd-7200"
+device = "hdd-7200-bare"
 measure = { requests = 800 }
 
 [[figure]]

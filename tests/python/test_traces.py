@@ -304,7 +304,7 @@ def test_only_reads_are_sure_not_to_write() -> None:
 
 
 def test_nothing_is_said_of_what_was_not_drawn(trace: Path, tmp_path: Path) -> None:
-    run = replayed(tmp_path, '"fixed-100us"', '"hdd-7200"')
+    run = replayed(tmp_path, '"fixed-100us"', '"hdd-7200-bare"')
     analysis = analyse(run)
     # Where a trace's requests lie is not for a check to work out from an address that nobody drew.
     assert "coverage" not in {finding.check for finding in run_checks(analysis)}

@@ -75,7 +75,7 @@ on = ["sim"]
 array = [{ name = "pair", tree = "raid1(2)" }, { name = "one", tree = "independent(1)" }]
 workload = [{ name = "writes", read = 0.0, size = "16KiB" }]
 load = { depths = [1, 4, 8] }
-sim = { device = "hdd-7200", measure = { requests = 300 } }
+sim = { device = "hdd-7200-bare", measure = { requests = 300 } }
 """
     file.write_text(text, encoding="utf-8")
     source = Source(analyse(run_study(file, out=tmp_path / "runs")), "sim", tmp_path)

@@ -20,7 +20,7 @@ from raidlab.errors import InputError, RefusedError
 from raidlab.report import write_page
 from raidlab.results.facts import Member, Volume
 from raidlab.results.volumes import volume_words
-from raidlab.run.kernel_facts import Sources, volumes_below
+from raidlab.run.kernel_facts import Sources, stack, volumes_below
 from raidlab.run.targets import LivePlace, resolve_targets
 from raidlab.run.volumes import shared_parts, usable_bytes
 from raidlab.study import load_study_text
@@ -153,7 +153,8 @@ def test_two_plain_directories_beside_an_array_of_raidlabs(plain: Callable[[str]
     # What nothing tells is as its owner says; where he says nothing, it is one disk, as far as is known.
     assert (points["one"].members, points["one"].disks) == (4, 4)
     assert (points["two"].members, points["two"].storage_efficiency) == (1, None)
-    assert "its owner says: RAID 10 of 4 disks" in volume_words(run.standing["one"], run.live_members("one"))
+    words = volume_words(run.standing["one"], run.live_members("one"))
+    assert words.endswith("; its owner says: RAID 10 of 4 disks, 4 disks")
     findings = {finding.check: finding for finding in run_checks(analyse(run)) if finding.target == "live"}
     assert findings["array_state"].verdict == UNKNOWN
     assert "its owner says: RAID 10 of 4 disks" in findings["array_state"].evidence
@@ -391,3 +392,43 @@ def test_a_file_system_and_its_device_are_not_two_arrays(
     both = (LivePlace("block", Path(device)), LivePlace("directory", place))
     assert shared_parts(both, Sources()) == [name]
     assert shared_parts((both[1], LivePlace("directory", place)), Sources()) == [], "two directories on one plain disk"
+
+
+def test_arrays_share_what_has_sectors_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays of md over partitions of the same disks share no member; an array and its members, or its parts, do."""
+    block = tmp_path / "block"
+
+    def device(name: str, *below: Path, of: Path | None = None) -> Path:
+        node = (of or block) / name
+        (node / "slaves").mkdir(parents=True)
+        if of is not None:
+            (node / "partition").write_text("1\n", encoding="utf-8")
+            (node / "slaves").rmdir()
+        for one in below:
+            (node / "slaves" / one.name).symlink_to(one)
+        return node
+
+    disks = [device(name) for name in ("sda", "sdb")]
+    first, second = ([device(f"{disk.name}{number}", of=disk) for disk in disks] for number in (1, 2))
+    md0, md1 = device("md0", *first), device("md1", *second)
+    part, volume, other = device("md0p1", of=md0), device("dm-0", md0), device("dm-1", md0)
+    shared = {
+        (md0, md1): False,
+        (md0, first[0]): True,
+        (md0, disks[1]): True,
+        (md0, second[0]): False,
+        (first[0], second[0]): False,
+        (part, md0): True,
+        (part, first[1]): True,
+        (volume, other): True,
+        (volume, part): True,
+        (volume, md1): False,
+        (md1, disks[0]): True,
+    }
+    nodes = {node.name: node for pair in shared for node in pair}
+    monkeypatch.setattr(stack, "device_folders", lambda path, _sources: [nodes[path.name]])
+    for (one, two), is_shared in shared.items():
+        for pair in ((one, two), (two, one)):
+            below = [stack.blocks_below(Path("/dev") / node.name, Sources()) for node in pair]
+            found = any(stack.overlaps(left, right) for left in below[0] for right in below[1])
+            assert found == is_shared, pair

@@ -16,7 +16,8 @@ use std::hint::black_box;
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-const FILES: [(&str, &str, u32, u64); 4] = [
+const FILES: [(&str, &str, u32, u64); 5] = [
+    ("hdd-7200-bare", common::HDD_7200_BARE, 512, 8),
     ("hdd-7200", common::HDD_7200, 512, 8),
     ("amdahl6380", common::AMDAHL, 4096, 10),
     ("fixed-100us", common::FIXED, 512, 8),

@@ -35,10 +35,11 @@ enum Model {
 
 impl Model {
     /// What arm and rotation would take for an operation that began at `at`.
+    #[inline]
     fn positioning_ns(&self, at: Instant, op: &PendingOperation) -> u64 {
         match self {
             Model::Hdd(hdd) => hdd.positioning_ns(at, op.kind, op.lba),
-            Model::Drive(drive) => drive.positioning_ns(at.as_ns(), op.kind, op.lba),
+            Model::Drive(drive) => drive.positioning_ns(&command(op, at)),
             Model::Fixed(_) | Model::Empirical(_) | Model::Random(_) | Model::Ssd(_) => 0,
         }
     }
@@ -109,7 +110,7 @@ impl Device {
         }
         let depth = match spec {
             DeviceSpec::Hdd(s) => s.queue_depth,
-            _ if scheduler == SchedulerSpec::Sptf => {
+            _ if scheduler.needs_mechanics() => {
                 return Err(SpecError::new("scheduler", "sptf needs a disk, whose arm and rotation it reckons with"));
             }
             DeviceSpec::Ssd(_) if pricing == PairPricing::Prepaid => {
@@ -120,6 +121,9 @@ impl Device {
         };
         if let SchedulerSpec::Vscan { percent: 101.. } = scheduler {
             return Err(SpecError::new("scheduler.vscan.percent", "must lie between 0 and 100"));
+        }
+        if let SchedulerSpec::AgedSptf { percent: 0 | 101.. } = scheduler {
+            return Err(SpecError::new("scheduler.aged_sptf.percent", "must lie between 1 and 100; without age: sptf"));
         }
         let sectors_each = u64::from(sector_bytes / own_bytes);
         let (sectors, servers) = match &model {
@@ -322,10 +326,9 @@ impl Device {
     #[inline]
     fn start(&mut self, at: Instant, op: &PendingOperation) {
         self.busy += 1;
-        let &PendingOperation { kind, lba, sectors, durable, .. } = op;
+        let &PendingOperation { kind, lba, sectors, .. } = op;
         self.arm = ArmAddress { lba, end: lba + sectors };
-        let now = at.as_ns();
-        let command = Command { kind, lba, sectors, durable, entered: op.entered.as_ns(), now };
+        let (now, command) = (at.as_ns(), command(op, at));
         let TimedService { begun, service, release } = match &mut self.model {
             Model::Hdd(hdd) => TimedService::at(now, hdd.serve(at, kind, lba, sectors)),
             Model::Fixed(fixed) => TimedService::at(now, fixed.serve(kind, sectors)),
@@ -389,12 +392,23 @@ impl Device {
     }
 
     fn start_next(&mut self, at: Instant) {
+        if let Model::Drive(drive) = &mut self.model {
+            // What it does behind commands decides which of them it can serve without moving.
+            drive.advance(at.as_ns());
+        }
         let model = &self.model;
         let Some(next) = self.queue.take(at, self.arm, |op| model.positioning_ns(at, op)) else { return };
         // A driver that polls late may have brought operations after the server became free.
         let at = at.max(next.arrived);
         self.start(at, &next);
     }
+}
+
+/// The operation as a disk or flash drive sees it that turns to it at `at`.
+#[inline]
+fn command(op: &PendingOperation, at: Instant) -> Command {
+    let &PendingOperation { kind, lba, sectors, durable, entered, .. } = op;
+    Command { kind, lba, sectors, durable, entered: entered.as_ns(), now: at.as_ns() }
 }
 
 #[cold]

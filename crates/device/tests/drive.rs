@@ -465,3 +465,112 @@ proptest! {
         prop_assert!(done(first) <= done(first + later));
     }
 }
+
+/// A cache of two writes in front of the disk above.
+const CACHE: &str = r#""write_back": "ordered", "write_cache_sectors": 10, "write_cache_extents": 2"#;
+
+#[test]
+fn an_ordered_cache_completes_writes_at_once_and_destages_the_nearest_when_it_is_full() {
+    let mut bench = bench(&buffer(CACHE));
+    // Both come at 0, when sector 0 of the first track passes. The arm reaches sector 25 (two cylinders on) before 8.
+    for (id, lba) in [(1, 8), (2, 45)] {
+        close(bench.go(0.0, write(id, lba, 1)), 0.0);
+    }
+    // The third needs room: what is nearest goes. 2 ms of movement, then the fifth sector begins at 5 and ends at 6.
+    let third = bench.completion(0.0, write(3, 100, 1));
+    close(bench.ms(third.done), 6.0);
+    close(third.seek.as_ns() as f64 / 1e6, 2.0);
+    close(third.rotation.as_ns() as f64 / 1e6, 3.0);
+    // What waits is read without the arm.
+    close(bench.go(6.0, read(4, 8, 1)), 6.0);
+}
+
+#[test]
+fn what_waits_is_destaged_while_nobody_wants_the_arm() {
+    let mut bench = bench(&buffer(CACHE));
+    close(bench.go(0.0, write(1, 8, 1)), 0.0);
+    // From 0 on: sector 8 ends at 9, on the track where the arm is. A flush has nothing more to do.
+    close(bench.go(9.5, op(2, OpKind::Flush, 0, 0)), 9.5);
+    close(bench.go(20.0, write(3, 8, 1)), 20.0);
+    // At 22 the arm is on its way to it, and the read of the sector before waits until it is done, then a revolution less one.
+    close(bench.go(22.0, read(4, 7, 1)), 38.0);
+}
+
+#[test]
+fn a_durable_write_and_a_flush_wait_for_the_medium() {
+    let mut bench = bench(&buffer(CACHE));
+    let mut durable = write(1, 5, 1);
+    durable.force_unit_access = true;
+    close(bench.go(0.0, durable), 6.0);
+    close(bench.go(20.0, write(2, 3, 1)), 20.0);
+    close(bench.go(20.0, op(3, OpKind::Flush, 0, 0)), 24.0);
+    // A durable write replaces what waited of the same sectors: nothing is left to be written.
+    close(bench.go(40.0, write(4, 9, 1)), 40.0);
+    let mut again = write(5, 9, 1);
+    again.force_unit_access = true;
+    close(bench.go(40.0, again), 50.0);
+    close(bench.go(50.0, op(6, OpKind::Flush, 0, 0)), 50.0);
+}
+
+#[test]
+fn reads_in_a_row_are_not_held_up_by_what_waits() {
+    let rest = |ms: f64| {
+        let mut bench = bench(&buffer(&format!(r#"{CACHE}, "destage_after_read_ms": {ms:?}"#)));
+        bench.go(0.0, read(1, 0, 1));
+        bench.go(1.0, write(2, 45, 1));
+        // Sector 2 passes from 2 to 3, if the arm is still there.
+        bench.go(1.5, read(3, 2, 1))
+    };
+    close(rest(5.0), 3.0);
+    // Else it has gone two cylinders on, writes until 6, and comes back at 8.
+    close(rest(0.0), 13.0);
+}
+
+#[test]
+fn a_queue_serves_what_the_buffer_has_first() {
+    let spec =
+        spec(&format!(r#"{}, "scheduler": "sptf""#, buffer(r#""read_ahead": "segment", "almost_read_hits": true"#)));
+    let mut disk = device(&spec, PairPricing::Queued);
+    disk.handle_op(Instant::ZERO, read(0, 0, 2));
+    // Going on with the stream costs nothing; sector 5 has the shorter way for an arm that must wait for 2 to come round.
+    [(1, 5, 1), (2, 2, 2)]
+        .into_iter()
+        .for_each(|(id, lba, sectors)| disk.handle_op(Instant::ZERO, read(id, lba, sectors)));
+    let order: Vec<u64> = drain(&mut disk).iter().map(|done| done.id.0).collect();
+    assert_eq!(order, [0, 2, 1]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever is asked for: what was begun ends, time goes on, the parts add up, and once flushed nothing waits.
+    #[test]
+    fn an_ordered_cache_never_loses_its_way(seed in 0u64..1 << 32, flags in 0u8..=255, depth in 1usize..12) {
+        let mut value = serde_json::to_value(busy_disk("ordered", "segment", flags)).unwrap();
+        value["buffer"]["write_cache_sectors"] = 40.into();
+        value["buffer"]["write_cache_extents"] = 5.into();
+        let spec: DeviceSpec = serde_json::from_value(value).unwrap();
+        let mut disk = device(&spec, PairPricing::Queued);
+        let (mut random, mut now, mut last) = (Seed::new(seed).draws(), Instant::ZERO, Instant::ZERO);
+        for id in 0..120 {
+            while disk.in_flight() >= depth {
+                now = disk.poll_timeout().unwrap().max(now);
+                while let Some(done) = disk.poll_done(now) {
+                    let parts = done.seek + done.rotation + done.transfer + done.overhead;
+                    prop_assert_eq!(done.done.since(done.started), parts);
+                    prop_assert!(done.started >= done.arrived && done.done >= last);
+                    last = done.done;
+                }
+            }
+            let kind = [OpKind::Read, OpKind::Write, OpKind::Write, OpKind::Flush][random.below(4) as usize];
+            let mut one = op(id, kind, random.below(300), 1 + random.below(30));
+            one.force_unit_access = random.below(9) == 0;
+            disk.handle_op(now, one);
+        }
+        drain(&mut disk);
+        let later = at(last.as_ns() + 1_000_000_000);
+        let first = alone(&mut disk, later, op(1000, OpKind::Flush, 0, 0));
+        let second = alone(&mut disk, first.done, op(1001, OpKind::Flush, 0, 0));
+        prop_assert_eq!((second.seek.as_ns(), second.rotation.as_ns()), (0, 0));
+    }
+}

@@ -23,7 +23,7 @@ fn parameters(text: &str) -> (BTreeSet<String>, BTreeSet<String>) {
 
 #[test]
 fn every_parameter_of_every_file_has_a_provenance() {
-    for text in [AMDAHL, HDD_7200, FIXED, SSD_SATA, SSD_NVME] {
+    for text in [AMDAHL, HDD_7200, HDD_7200_BARE, FIXED, SSD_SATA, SSD_NVME] {
         let spec = file(text);
         let (set, sourced) = parameters(text);
         assert_eq!(set, sourced, "{:?}", spec.name());
@@ -34,7 +34,7 @@ fn every_parameter_of_every_file_has_a_provenance() {
 
 #[test]
 fn a_file_survives_the_way_through_json() {
-    for text in [AMDAHL, HDD_7200, FIXED, SSD_SATA, SSD_NVME] {
+    for text in [AMDAHL, HDD_7200, HDD_7200_BARE, FIXED, SSD_SATA, SSD_NVME] {
         let spec = file(text);
         let back: DeviceSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
         assert_eq!(back, spec);

@@ -99,7 +99,7 @@ proptest! {
 
 #[test]
 fn means_over_random_requests_are_those_worked_out() {
-    for (text, sectors, count) in [(AMDAHL, 10u64, 60_000u64), (HDD_7200, 8, 60_000)] {
+    for (text, sectors, count) in [(AMDAHL, 10u64, 60_000u64), (HDD_7200_BARE, 8, 60_000)] {
         let spec = file(text);
         let mut disk = device(&spec, PairPricing::Queued);
         let mut rng = Seed::new(5).draws();
@@ -126,7 +126,7 @@ fn means_over_random_requests_are_those_worked_out() {
 
 #[test]
 fn the_typical_disk_streams_at_the_printed_rates() {
-    let spec = file(HDD_7200);
+    let spec = file(HDD_7200_BARE);
     let mut disk = device(&spec, PairPricing::Queued);
     let sectors = 400_000;
     let mut rate = |lba| {

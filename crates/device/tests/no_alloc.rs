@@ -50,6 +50,11 @@ fn nothing_is_allocated_in_the_steady_state() {
         spec["zones"][0]["cylinders"] = 60.into();
         specs.push(serde_json::from_value(spec).unwrap());
     }
+    let mut ordered = serde_json::to_value(busy_disk("ordered", "segment", 0b1111_1011)).unwrap();
+    ordered["zones"][0]["cylinders"] = 60.into();
+    ordered["buffer"]["write_cache_sectors"] = 40.into();
+    ordered["buffer"]["write_cache_extents"] = 9.into();
+    specs.push(serde_json::from_value(ordered).unwrap());
     for (cache_bytes, placement) in [(0, "by_address"), (0, "dynamic"), (1 << 17, "by_address"), (1 << 17, "dynamic")] {
         // Small enough to be cleaned all the time, and read, written and padded by the same requests.
         specs.push(json(&format!(

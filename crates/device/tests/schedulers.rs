@@ -98,7 +98,7 @@ fn victim(scheduler: &str, patience: u64) -> Option<u64> {
 
 #[test]
 fn sweeps_and_arrival_order_starve_nobody() {
-    for scheduler in [r#""fifo""#, r#""look""#, r#""clook""#, KYBER] {
+    for scheduler in [r#""fifo""#, r#""look""#, r#""clook""#, KYBER, r#"{"aged_sptf": {"percent": 50}}"#] {
         assert!(victim(scheduler, 100).is_some(), "{scheduler}");
     }
     // The others promise nothing, and the shortest way shows why.
@@ -136,6 +136,7 @@ fn kyber_counts_what_finds_the_device_idle() {
 fn what_makes_no_sense_is_named() {
     let refused = |spec: &DeviceSpec| Device::new(spec, 512, PairPricing::Queued, Seed::new(1)).unwrap_err().key;
     assert_eq!(refused(&disk(r#"{"vscan": {"percent": 101}}"#, None)), "scheduler.vscan.percent");
+    assert_eq!(refused(&disk(r#"{"aged_sptf": {"percent": 0}}"#, None)), "scheduler.aged_sptf.percent");
     assert_eq!(refused(&disk(r#""fifo""#, Some(0))), "queue_depth");
     let fixed = r#"{"kind": "fixed", "capacity_bytes": 1048576, "read_us": 1, "write_us": 1, "scheduler": "sptf"}"#;
     assert_eq!(refused(&json(fixed)), "scheduler");

@@ -40,7 +40,7 @@ fn m_d_1_waits_as_pollaczek_and_khinchine_say() {
 #[test]
 fn littles_law_holds() {
     for tree in [Tree::raid0(4, CHUNK), Tree::raid10(3, CHUNK), Tree::parity(2, 6, CHUNK, Rotation::LeftSymmetric)] {
-        let result = run(&closed(tree, device("hdd-7200"), random(0.5, 8192), 16)).unwrap();
+        let result = run(&closed(tree, device("hdd-7200-bare"), random(0.5, 8192), 16)).unwrap();
         let predicted = rate(&result) * result.recorder.all().response.mean_ns() / 1e9;
         // Requests that straddle the ends of the window: at most 2 x 16 of 20,000.
         assert!((result.recorder.mean_in_flight() / predicted - 1.0).abs() < 0.005);
@@ -67,7 +67,7 @@ fn members_do_what_counting_says() {
 fn saturated_levels_relate_as_accesses_do() {
     let per_disk = |tree: Tree, reads: f64| {
         let disks = tree.leaves() as f64;
-        let mut config = closed(tree, device("hdd-7200"), random(reads, 8192), 256);
+        let mut config = closed(tree, device("hdd-7200-bare"), random(reads, 8192), 256);
         // The nearest copy would gain by shorter seeks, which the simple model does not know.
         config.policy.mirror_read = MirrorRead::ShortestQueue;
         rate(&run(&config).unwrap()) / disks
@@ -88,7 +88,7 @@ fn saturated_levels_relate_as_accesses_do() {
 #[test]
 fn a_seed_gives_one_result() {
     let config = |seed| {
-        let mut config = closed(Tree::raid10(3, CHUNK), device("hdd-7200"), random(0.7, 8192), 24);
+        let mut config = closed(Tree::raid10(3, CHUNK), device("hdd-7200-bare"), random(0.7, 8192), 24);
         config.seed = seed;
         config
     };

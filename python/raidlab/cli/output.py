@@ -124,8 +124,8 @@ def _full(comparisons: list[Comparison]) -> Text:
     text.append(f"'vs {compare.reference}' is {PER_WORDS[compare.per]}", style="dim")
     if held is not None:
         text.append(f"; '=p{held.percentile:g}': the same where all keep one p{held.percentile:g}", style="dim")
-    if compare.equal == "members":
-        text.append(f"\nuser capacity in members: {space_words(comparisons)}", style="dim")
+    if compare.equal == "members" and (space := space_words(comparisons)):
+        text.append(f"\nuser capacity in members: {space}", style="dim")
     return text.append("\n")
 
 

@@ -23,7 +23,10 @@ from raidlab.study.find import did_you_mean, looks_like_path
 from raidlab.study.units import format_bytes
 
 WORDS = ("null", "memory")
-ACCEPTED = "a file, a directory, a block device, null, memory, or an array over such: 'raid5(5)@/mnt/disk/'"
+ACCEPTED = (
+    "a file, a directory, a block device, null, memory, or an array over such: 'raid5(5)@/mnt/disk/'; "
+    "with a name of yours: 'old=/dev/md0'"
+)
 # What `null` and `memory` claim to be. Nothing is kept for the first; the second is really filled.
 NULL_BYTES = 1024**4
 MEMORY_BYTES = 256 * 1024**2
@@ -84,6 +87,13 @@ class TargetSpec:
     word: str
     places: tuple[Place, ...]
     tree: str | None = None
+    name: str = ""
+    """What the user calls it (``raid10=/dev/md0``); by default its word."""
+
+    @property
+    def title(self) -> str:
+        """Its name in tables: the user's, else its word."""
+        return short_name(self.name or self.word)
 
 
 def wanted_targets(
@@ -140,6 +150,9 @@ def short_name(word: str) -> str:
 
 
 def _target(word: str, given_up: set[Path], file_bytes: int) -> TargetSpec:
+    name, named, place = word.partition("=")
+    if named and name.strip() and not set(name) & set("@(" + os.sep) and not Path(word).exists():
+        return replace(_target(place, given_up, file_bytes), name=name.strip())
     tree, at, rest = word.partition("@")
     if at and os.sep not in tree and not Path(word).exists():
         if not all(part.strip() for part in rest.split(",")):

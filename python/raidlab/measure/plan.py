@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from raidlab.errors import EngineError, InputError
 from raidlab.formats.toml import toml_text
-from raidlab.measure.places import Place, TargetSpec, short_name, wanted_targets
+from raidlab.measure.places import Place, TargetSpec, wanted_targets
 from raidlab.measure.request import MeasureRequest, RequestedTimes
 from raidlab.measure.words import Document, flag_of
 from raidlab.study import LoadedStudy
@@ -116,7 +116,7 @@ def subjects_of(wanted: Sequence[TargetSpec], *, each: bool) -> list[ResultLine]
             "TARGET", "an array is measured by itself", value=f"'{arrays[0].word}'", accepted="one target, or --each"
         )
     if len(wanted) == 1 or each:
-        names = _unique([short_name(target.word) for target in wanted])
+        names = _unique([target.title for target in wanted])
         return [_subject(name, target) for name, target in zip(names, wanted, strict=True)]
     places = tuple(place for target in wanted for place in target.places)
     return [ResultLine(TOTAL, DIRECT, f"independent({len(places)})", places)]

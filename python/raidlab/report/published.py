@@ -28,6 +28,8 @@ from raidlab.published.compare.row import ARITHMETIC, FITTED
 from raidlab.report.answer import listed, no_answer
 
 NOT_EVALUATED = "not evaluated"
+# So many arrays are named that a target does not have; of more the rest is counted.
+_NAMED_ARRAYS = 4
 # So many misses are named in the answer; the table below has all of them.
 NAMED = 5
 # Members of the user's: the study's hardware is another.
@@ -155,7 +157,9 @@ def unasked(analysis: Analysis, conclusions: Iterable[TargetConclusions]) -> lis
                 by_reason.setdefault("" if absent else row.note, []).append(row)
                 missing.update(dict.fromkeys(absent))
         if "" in by_reason:
-            names = listed([f"'{name}'" for name in missing], "or")
+            quoted = [f"'{name}'" for name in missing]
+            more = len(quoted) - _NAMED_ARRAYS
+            names = listed(quoted if more <= 1 else [*quoted[:_NAMED_ARRAYS], f"{more} others"], "or")
             found.append(Unasked(one.target, f"it has no array {names}", by_reason.pop("")))
         found += [Unasked(one.target, why, rows) for why, rows in by_reason.items()]
     return found

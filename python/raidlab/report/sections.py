@@ -19,7 +19,6 @@ from raidlab.report.figures.figure import key_of, length
 from raidlab.report.figures.own import own_key
 from raidlab.report.path import DataPath, data_path
 from raidlab.stats import interval_above_zero
-from raidlab.study.words import ON_THE_CLOCK
 
 # In pixels; a panel of a metric over the load is.
 _WIDE = 440
@@ -136,7 +135,7 @@ def _own(
         if figure is not None:
             claims = [rows[name] for name in spec.claims if name in rows]
             # What was printed of boxes that are not here is nobody's news below each figure.
-            here = [row for row in claims if target not in ON_THE_CLOCK or row.verdict != "not evaluated"]
+            here = [row for row in claims if target == "original" or row.verdict != "not evaluated"]
             found.append(shown(figure, here))
     if found:
         yield Section(key_of("own", target), "The study's own figures", figures=found)

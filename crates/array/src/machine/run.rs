@@ -36,8 +36,12 @@ impl Array {
             let extent = Extent::new(r.next_lba, to_boundary.min(r.end_lba - r.next_lba));
             r.next_lba = extent.end();
             r.windows += 1;
+            let last = extent.end() == r.end_lba;
             let window = self.new_window(id, extent);
             self.lock(window);
+            if last {
+                return;
+            }
         }
     }
 
@@ -124,19 +128,25 @@ impl Array {
     pub(super) fn run_unblocked(&mut self) {
         while let Some(id) = self.runnable.pop_front() {
             let window = &self.windows[id as usize];
-            let RequestState { request, node, .. } = &self.requests[window.request as usize];
-            let read = request.kind == RequestKind::Read;
-            if read && window.epoch != self.epoch && !window.locked_all && self.views.is_degraded(*node) {
+            if window.epoch != self.epoch && !window.locked_all && self.reads_degraded(id) {
                 // A member went while it waited: what it queued for may not be what it needs now.
                 self.requeue(id);
                 continue;
             }
             match self.plan_window(id) {
                 Ok(()) => self.start_plan(id),
-                Err(_) if self.look_closer(id) || (read && self.look_again(id)) => self.runnable.push_back(id),
+                Err(_) if self.look_closer(id) || self.look_again(id) => self.runnable.push_back(id),
                 Err(error) => self.retire(id, Some(error)),
             }
         }
+    }
+
+    fn reads(&self, id: u32) -> bool {
+        self.requests[self.windows[id as usize].request as usize].request.kind == RequestKind::Read
+    }
+
+    fn reads_degraded(&self, id: u32) -> bool {
+        self.reads(id) && self.views.is_degraded(self.requests[self.windows[id as usize].request as usize].node)
     }
 
     /// Whether a window that found too much unreadable may forget it and read in shorter operations: a device that names
@@ -160,9 +170,12 @@ impl Array {
     /// Whether a read that found too many bad sectors may look again, since a write that it waited for or that ran beside
     /// it may have repaired some of them.
     fn look_again(&mut self, id: u32) -> bool {
+        let reads = self.reads(id);
         let window = &mut self.windows[id as usize];
-        let again =
-            !window.bad.is_empty() && window.writes_seen != self.writes_done && window.second_looks < SECOND_LOOKS;
+        let again = reads
+            && !window.bad.is_empty()
+            && window.writes_seen != self.writes_done
+            && window.second_looks < SECOND_LOOKS;
         if again {
             window.bad.clear();
             window.second_looks += 1;
@@ -285,13 +298,11 @@ impl Array {
     }
 
     fn replan(&mut self, id: u32) {
-        let window = &mut self.windows[id as usize];
-        let read = self.requests[window.request as usize].request.kind == RequestKind::Read;
-        if read && !window.locked_all {
+        if !self.windows[id as usize].locked_all && self.reads(id) {
             // What has failed decides which locks a read needs.
             self.requeue(id);
         } else {
-            window.phase = WindowPhase::Waiting;
+            self.windows[id as usize].phase = WindowPhase::Waiting;
             self.runnable.push_back(id);
         }
     }

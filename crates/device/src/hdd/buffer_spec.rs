@@ -58,6 +58,12 @@ pub struct BufferSpec {
     pub write_prebuffering: bool,
     /// How early the arm may go on to the next command.
     pub preseek: Preseek,
+    /// With `ordered` write-back: most sectors that wait for the medium.
+    pub write_cache_sectors: u64,
+    /// With `ordered` write-back: most writes that wait for the medium.
+    pub write_cache_extents: u32,
+    /// With `ordered` write-back: how long after a read the arm is kept for the next one before it destages, in ms.
+    pub destage_after_read_ms: f64,
 }
 
 /// No further gift: no reading ahead, no write-back. The numbers of segments and of their sectors must be given: none is right.
@@ -88,11 +94,19 @@ impl Default for BufferSpec {
             watermark_of_command: true,
             write_prebuffering: false,
             preseek: Preseek::None,
+            write_cache_sectors: 0,
+            write_cache_extents: 0,
+            destage_after_read_ms: 0.0,
         }
     }
 }
 
 impl BufferSpec {
+    /// Whether written data wait for the medium in a cache of their own, and leave it in the drive's order.
+    pub(crate) fn orders_writes(&self) -> bool {
+        self.write_back == WriteBack::Ordered
+    }
+
     /// The watermark of a command of `sectors` sectors, in sectors.
     pub(crate) fn watermark(&self, share: f64, sectors: u64) -> u64 {
         if self.watermark_of_command {
@@ -144,6 +158,9 @@ pub enum WriteBack {
     Sequential,
     /// In the buffer.
     Full,
+    /// In the buffer; what waits there goes to the medium in the order in which arm and rotation reach it, while no read wants
+    /// the arm and where a write needs room.
+    Ordered,
 }
 
 /// How early the arm may go on to the next command.

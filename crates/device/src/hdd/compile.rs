@@ -45,6 +45,10 @@ impl HddSpec {
             turnaround: ms_to_ns("pair_turnaround_ms", self.pair_turnaround_ms, MAX_MS)?,
             timings: self.timings()?,
             bus: self.bus.as_ref().map_or(Ok(Bus::default()), bus)?,
+            destage_after_read: match &self.buffer {
+                Some(buffer) => ms_to_ns("buffer.destage_after_read_ms", buffer.destage_after_read_ms, MAX_MS)?,
+                None => 0,
+            },
             rules: rules(self.buffer.as_ref())?,
         })
     }
@@ -275,6 +279,12 @@ fn rules(spec: Option<&BufferSpec>) -> Result<BufferSpec, SpecError> {
     }
     within("buffer.read_watermark", spec.read_watermark, 0.0..=1.0, "")?;
     within("buffer.write_watermark", spec.write_watermark, 0.0..=1.0, "")?;
+    if spec.orders_writes() {
+        within("buffer.write_cache_sectors", spec.write_cache_sectors, 1..=u64::from(u32::MAX), "")?;
+        within("buffer.write_cache_extents", spec.write_cache_extents, 1..=65_536, "")?;
+    } else if (spec.write_cache_sectors, spec.write_cache_extents) != (0, 0) || spec.destage_after_read_ms != 0.0 {
+        return wrong("write_back", "a write cache needs ordered write-back".into());
+    }
     for (name, sectors) in [
         ("minimum_read_ahead_sectors", spec.minimum_read_ahead_sectors),
         ("maximum_read_ahead_sectors", spec.maximum_read_ahead_sectors),

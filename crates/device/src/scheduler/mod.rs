@@ -7,7 +7,7 @@
 //! - `look`: up and down like a lift
 //! - `clook`: up only, then again from the bottom
 //! - `vscan`: the shortest way of the arm first (`sstf`), or between that and `look`
-//! - `sptf`: the shortest time of arm and rotation first
+//! - `sptf`: the shortest time of arm and rotation first, plain or with what each has waited taken off
 //! - `kyber_batches`: reads and writes in batches, as Linux's Kyber above one command slot
 //!
 //! Invariant: what is pushed is taken exactly once, and `take` gives something whenever anything waits (a device never
@@ -53,6 +53,11 @@ pub enum SchedulerSpec {
     },
     /// The shortest time of arm and rotation first; only for disks.
     Sptf,
+    /// The same, where each is served the earlier the longer it has waited; only for disks.
+    AgedSptf {
+        /// Share of the time it has waited that counts against an operation's movement and rotation: 1 to 100.
+        percent: u8,
+    },
     /// Linux's Kyber above a device with one command slot: 16 reads, then 8 writes, the next one always chosen already.
     KyberBatches,
 }
@@ -61,6 +66,11 @@ impl SchedulerSpec {
     /// Whether what finds the device idle must pass through the scheduler too, because that counts what it has served.
     pub(crate) fn sees_all(self) -> bool {
         self == SchedulerSpec::KyberBatches
+    }
+
+    /// Whether it reckons with arm and rotation.
+    pub(crate) fn needs_mechanics(self) -> bool {
+        matches!(self, SchedulerSpec::Sptf | SchedulerSpec::AgedSptf { .. })
     }
 }
 
@@ -176,7 +186,8 @@ impl Queue {
             SchedulerSpec::Look => Scheduler::Look(Look::default()),
             SchedulerSpec::Clook => Scheduler::Clook(Clook::default()),
             SchedulerSpec::Vscan { percent } => Scheduler::Vscan(Vscan::new(percent, capacity)),
-            SchedulerSpec::Sptf => Scheduler::Sptf(Sptf::default()),
+            SchedulerSpec::Sptf => Scheduler::Sptf(Sptf::new(0)),
+            SchedulerSpec::AgedSptf { percent } => Scheduler::Sptf(Sptf::new(percent)),
             SchedulerSpec::KyberBatches => Scheduler::KyberBatches(Box::default()),
         };
         let room = depth.map_or(usize::MAX, |depth| (depth as usize).saturating_sub(servers));

@@ -6,6 +6,7 @@ use raidlab_types::{Extent, Instant, OpId, OpKind, Operation, Seed};
 
 pub(crate) const AMDAHL: &str = include_str!("../../../../devices/original/amdahl6380.toml");
 pub(crate) const HDD_7200: &str = include_str!("../../../../devices/hdd-7200.toml");
+pub(crate) const HDD_7200_BARE: &str = include_str!("../../../../devices/hdd-7200-bare.toml");
 pub(crate) const SSD_SATA: &str = include_str!("../../../../devices/ssd-sata.toml");
 pub(crate) const SSD_NVME: &str = include_str!("../../../../devices/ssd-nvme.toml");
 pub(crate) const FIXED: &str = include_str!("../../../../devices/fixed-100us.toml");

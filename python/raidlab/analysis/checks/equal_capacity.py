@@ -28,10 +28,10 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             difference = difference_of(compare, sizes)
             if difference is not None:
                 evidence = f"{difference[0].upper()}{difference[1:]}."
-                remedy = (
-                    f"Change the trees of group '{compare.group}', or say equal = "
-                    f'"{"members" if key == "user_bytes" else "user_capacity"}".'
-                )
+                other = "members" if key == "user_bytes" else "user_capacity"
+                remedy = f"Change the trees of group '{compare.group}', or say equal = \"{other}\"."
+                if analysis.run.standing and key == "members":
+                    remedy += " How many disks a controller's volume has, its owner says: disks = 8, beside volume."
                 yield Finding(NAME, target, INVALID, evidence, remedy)
             else:
                 largest = max(sizes)

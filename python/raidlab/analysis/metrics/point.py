@@ -96,17 +96,17 @@ class Point:
     @property
     def members(self) -> int:
         """How many members the array has, redundancy included; of one that stands already those the kernel tells of."""
-        array = self._standing
+        array = self.standing
         return int(self.rows[0]["members"]) if array is None else member_count(array, self.run.live_members(self.array))
 
     @property
     def storage_efficiency(self) -> float | None:
         """The share of the members' capacity that holds user data; None where the array stands already."""
-        return None if self._standing is not None else float(self.rows[0]["storage_efficiency"])
+        return None if self.standing is not None else float(self.rows[0]["storage_efficiency"])
 
     @property
-    def _standing(self) -> Array | None:
-        """The array, if it stands already."""
+    def standing(self) -> Array | None:
+        """The array, if it stands already: then its tree says nothing of it."""
         return self.run.standing.get(self.array)
 
     @property
@@ -114,8 +114,8 @@ class Point:
         """How many physical disks lie below the array; members in memory share the one processor."""
         if self.target != "live":
             return self.members
-        if self._standing is not None:
-            return disk_count(self._standing, self.run.live_members(self.array))
+        if self.standing is not None:
+            return disk_count(self.standing, self.run.live_members(self.array))
         known = self.run.live_members(self.array)[: self.members]
         return max(1, len({disk for member in known for disk in member["disks"]}))
 

@@ -18,6 +18,8 @@ def read(keys: Keys, source: Source) -> Reading | None:
         raise NotThereError(f"the study has no array '{keys.array}' under '{keys.workload}'")
     if workload.trace is not None:
         raise NotThereError(f"'{keys.workload}' replays a trace, which has no mean size before it is read")
+    if keys.array in source.run.standing:
+        raise NotThereError(f"'{keys.array}' stands already: the model counts the accesses of raidlab's own trees")
     tree = source.run.tree(keys.array)
     try:
         return Reading(throughput_per_member_percent(tree, workload.size.typical_bytes, workload.read))

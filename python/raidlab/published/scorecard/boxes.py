@@ -40,7 +40,7 @@ class Box:
     @property
     def tree(self) -> str:
         """Its arrangement."""
-        return next(array.tree for array in self.quiet.run.study.array if array.name == self.array)
+        return next(array.volume or array.tree for array in self.quiet.run.study.array if array.name == self.array)
 
 
 def boxes_of(quiet: Analysis, loaded: Analysis | None = None, *, name: str = "", array: str | None = None) -> list[Box]:

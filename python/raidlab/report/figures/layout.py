@@ -33,7 +33,7 @@ def figures(analysis: Analysis, published: PublishedComparison | None = None) ->
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str, _printed: Printed) -> Iterator[Panel]:
     for array, title in zip(spec.arrays, spec.panels or spec.arrays, strict=True):
-        if analysis.swept(target, array=array):
+        if analysis.swept(target, array=array) and array not in analysis.run.standing:
             members = _core.layout_map(json.dumps(analysis.run.tree(array)), _ROWS)["members"]
             cells = [
                 Mark(str(row), disk, part=DATA if cell["kind"] == "data" else REDUNDANCY, label=_text(cell))

@@ -68,6 +68,14 @@ impl Buffer {
         self.segments[segment].stamp == self.used && self.used > 0
     }
 
+    /// Whether a read that begins at `lba` would find its first sector, or go on with what is read ahead.
+    pub(super) fn holds(&self, rules: &BufferSpec, lba: u64, reading: Option<usize>) -> bool {
+        self.segments.iter().enumerate().any(|(i, segment)| {
+            let found = segment.first <= lba && lba < segment.end && (rules.read_hits_on_written || !segment.by_write);
+            found || (rules.almost_read_hits && reading == Some(i) && lba == segment.end)
+        })
+    }
+
     /// Segments with data that are not on the medium at `now`.
     fn dirty(&self, now: u64) -> usize {
         self.segments.iter().filter(|segment| segment.written_at > now).count()

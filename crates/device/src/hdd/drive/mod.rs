@@ -7,6 +7,7 @@
 //! - `media`: passes of sectors under the head
 //! - `buffer`: segments; `ahead`: reading ahead; `bus`: transfers to the host
 //! - `read`, `write`: the two kinds of command
+//! - `destage`: written data that wait for the medium, where the drive orders them
 //!
 //! Invariants:
 //! - Commands begin in rising order of time. The arm does one thing after another, and so does the bus.
@@ -21,6 +22,7 @@
 mod ahead;
 mod buffer;
 mod bus;
+mod destage;
 mod media;
 mod model;
 mod read;
@@ -31,6 +33,7 @@ use crate::service::{Command, Service, TimedService};
 use crate::SpecError;
 use ahead::Ahead;
 use buffer::{Buffer, Moment};
+use destage::Dirty;
 use media::{Arm, Media, Pass};
 pub(crate) use model::{Bus, CommandTimes, DiskModel, Extra};
 use raidlab_types::{OpKind, Seed};
@@ -47,6 +50,12 @@ pub(crate) struct Drive {
     arm: Arm,
     ahead: Option<Ahead>,
     buffer: Buffer,
+    /// Written data that wait for the medium, of a drive that orders them.
+    dirty: Dirty,
+    /// Until then the arm is kept for reads.
+    reads_rest_until: u64,
+    /// Where the arm left off, as an address.
+    arm_lba: u64,
     bus_free_at: u64,
     /// 0 after a read, 1 after a write: indexes the overheads.
     last: usize,
@@ -75,6 +84,7 @@ impl Drive {
     fn of(model: Arc<DiskModel>, inexact: Option<Arc<HddSpec>>, seed: Seed) -> Self {
         let phase = seed.named("angle").draws().below(model.revolution_ns());
         let buffer = Buffer::new(model.rules.segments as usize);
+        let dirty = Dirty::new(model.rules.write_cache_extents);
         Drive {
             model,
             inexact,
@@ -82,6 +92,9 @@ impl Drive {
             arm: Arm::default(),
             ahead: None,
             buffer,
+            dirty,
+            reads_rest_until: 0,
+            arm_lba: 0,
             bus_free_at: 0,
             last: 0,
             passes: Vec::with_capacity(8),
@@ -117,6 +130,7 @@ impl Drive {
     pub(crate) fn serve_pair_write(&mut self, now: u64, lba: u64, sectors: u64) -> Service {
         let turnaround = self.model.turnaround;
         self.settle_ahead(now);
+        self.dirty.supersede(lba, lba + sectors);
         let media = Media { model: &self.model, phase: self.phase };
         let extent = (lba, lba + sectors);
         let written = write::write_media(media, &mut self.arm, extent, now + turnaround, 0, &write::Data::Buffered);
@@ -130,9 +144,13 @@ impl Drive {
         }
     }
 
-    /// Movement and wait of a command that the disk turns to at `now`, as far as it can tell: what the buffer holds and what
-    /// ends of reading ahead cost is left out.
-    pub(crate) fn positioning_ns(&self, now: u64, kind: OpKind, lba: u64) -> u64 {
+    /// Movement and wait of a command that the disk turns to at `command.now`, as far as it can tell: none where the buffer
+    /// has, or takes, its data; what ends of reading ahead cost is left out.
+    pub(crate) fn positioning_ns(&self, command: &Command) -> u64 {
+        let &Command { now, lba, kind, .. } = command;
+        if self.served_by_buffer(command) {
+            return 0;
+        }
         let timings = &self.model.timings;
         let (overhead, write) = match kind {
             OpKind::Read => (timings.read_miss[self.last], false),
@@ -145,12 +163,31 @@ impl Drive {
         approach.start - now - overhead
     }
 
+    /// Whether a command can begin without the arm, or with it where it is: the first sector that it reads is in the buffer or
+    /// about to be read ahead, or there is room for what it writes.
+    fn served_by_buffer(&self, command: &Command) -> bool {
+        let rules = &self.model.rules;
+        match command.kind {
+            OpKind::Read => {
+                (rules.caching && self.buffer.holds(rules, command.lba, self.ahead.map(|ahead| ahead.segment)))
+                    || self.dirty.covers(command.lba, command.end())
+            }
+            OpKind::Write | OpKind::WriteZeroes => {
+                self.takes(command.sectors, command.durable) && self.dirty.has_room(command.sectors, self.write_cache())
+            }
+            OpKind::Flush | OpKind::Discard => true,
+        }
+    }
+
     fn media(&self) -> Media<'_> {
         Media { model: &self.model, phase: self.phase }
     }
 
     /// Everything that was reported complete goes to the medium first.
     fn flush(&mut self, command: Command) -> TimedService {
+        if command.kind == OpKind::Flush && self.model.rules.orders_writes() {
+            return self.flush_in_order(&command);
+        }
         let overhead = match command.kind {
             OpKind::Flush => self.model.timings.write_miss[self.last],
             _ => self.model.timings.write_hit[self.last],
@@ -158,6 +195,15 @@ impl Drive {
         let begun = if command.kind == OpKind::Flush { command.now.max(self.dirty_until()) } else { command.now };
         let done = begun.max(command.entered) + overhead;
         TimedService { begun, release: done, service: Service { overhead: done - begun, ..Service::default() } }
+    }
+
+    /// The same for a drive that orders its writes.
+    fn flush_in_order(&mut self, command: &Command) -> TimedService {
+        self.advance(command.now);
+        let ready = command.now.max(command.entered) + self.model.timings.write_miss[self.last];
+        let written = self.destage_until(ready.max(self.arm.free_at), |_| false);
+        let service = Service::split(written.end - command.now, written.seek, written.rotation, 0);
+        TimedService { begun: command.now, release: written.end, service }
     }
 
     /// When all written data are on the medium.

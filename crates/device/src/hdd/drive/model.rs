@@ -63,6 +63,8 @@ pub(crate) struct DiskModel {
     pub turnaround: u64,
     pub timings: CommandTimes,
     pub bus: Bus,
+    /// How long after a read the arm is kept for the next one.
+    pub destage_after_read: u64,
     /// The rules of the buffer.
     pub rules: BufferSpec,
 }

@@ -25,6 +25,10 @@ struct ReadPlan {
 
 impl Drive {
     pub(super) fn read(&mut self, command: Command) -> TimedService {
+        self.advance(command.now);
+        if self.dirty.covers(command.lba, command.end()) {
+            return self.read_dirty(&command);
+        }
         let plan = self.plan_read(&command);
         let (lba, end) = (command.lba, command.end());
         let have = match plan.hit {
@@ -42,16 +46,27 @@ impl Drive {
         let sent = self.send(&command, have, &plan);
         let done = sent + self.model.timings.read_completion;
         self.bus_free_at = done;
+        self.arm_lba = command.end();
+        self.reads_rest_until = done + self.model.destage_after_read;
         self.after_read(&command, &plan, have);
         self.buffer.touch(plan.segment);
         self.last = 0;
         self.visit_of_read(&command, &plan, sent, done)
     }
 
+    /// A read of what was written and waits for the medium.
+    fn read_dirty(&mut self, command: &Command) -> TimedService {
+        let (timings, bus) = (&self.model.timings, command.sectors * self.model.bus.read_sector);
+        let from = (command.entered + timings.read_hit[self.last] + timings.preparation).max(command.now);
+        let done = from.max(self.bus_free_at) + bus + timings.read_completion;
+        self.bus_free_at = done;
+        self.last = 0;
+        TimedService { begun: command.now, service: Service::split(done - command.now, 0, 0, bus), release: done }
+    }
+
     /// Decides everything that must be decided before anything moves.
     fn plan_read(&mut self, command: &Command) -> ReadPlan {
         let now = command.now;
-        self.catch_up(now);
         let moment = self.moment(now);
         let rules = &self.model.rules;
         let chosen = self.buffer.for_read(rules, command.lba, command.end(), moment);

@@ -60,6 +60,11 @@ struct WritePlan {
 
 impl Drive {
     pub(super) fn write(&mut self, command: Command) -> TimedService {
+        self.advance(command.now);
+        if self.takes(command.sectors, command.durable) {
+            return self.write_to_cache(&command);
+        }
+        self.dirty.supersede(command.lba, command.end());
         let plan = self.plan_write(&command);
         let model = &*self.model;
         let (timings, sectors) = (&model.timings, command.sectors);
@@ -87,9 +92,25 @@ impl Drive {
         self.visit_of_write(&command, &plan, &written, taken, done)
     }
 
+    /// A write that is complete once the buffer has it; where that is full, others are destaged first until it fits.
+    fn write_to_cache(&mut self, command: &Command) -> TimedService {
+        let bounds = self.write_cache();
+        let room = self.destage_until(command.now, |dirty| dirty.has_room(command.sectors, bounds));
+        let timings = &self.model.timings;
+        let ready = command.entered + timings.write_hit[self.last] + timings.preparation;
+        let bus = command.sectors * self.model.bus.write_sector;
+        let taken = ready.max(room.end).max(self.bus_free_at) + bus;
+        let done = taken + timings.write_completion;
+        self.dirty.write(command.lba, command.end(), taken);
+        self.buffer.forget(command.lba, command.end(), usize::MAX);
+        self.bus_free_at = done;
+        self.last = 1;
+        let service = Service::split(done - command.now, room.seek, room.rotation, bus);
+        TimedService { begun: command.now, service, release: done }
+    }
+
     fn plan_write(&mut self, command: &Command) -> WritePlan {
         let (now, lba, end) = (command.now, command.lba, command.end());
-        self.catch_up(now);
         let moment = self.moment(now);
         let rules = &self.model.rules;
         let chosen = self.buffer.for_write(rules, lba, end, moment);
@@ -151,6 +172,7 @@ impl Drive {
         segment.first = segment.first.max(end.saturating_sub(size));
         segment.written_at = written.end;
         segment.by_write = true;
+        self.arm_lba = end;
         self.buffer.forget(lba, end, plan.segment);
         self.buffer.touch(plan.segment);
         self.last = 1;
