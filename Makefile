@@ -9,7 +9,7 @@ OUT ?= runs
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -path 'crates/*') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo wheel test test-all test-slow test-wheel test-rust test-python lint bench bench-isal golden golden-write md-witness md-witness-write site docs format lock notices clean
+.PHONY: help setup demo wheel test test-all test-slow test-wheel test-rust test-python lint bench bench-isal devices-check golden golden-write md-witness md-witness-write site docs format lock notices clean
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ bench: setup ## Benchmarks of every crate, the simulator against queueing theory
 
 bench-isal: ## Parity kernels against ISA-L in interleaved pairs (needs libisal-dev)
 	cargo bench --locked -p raidlab-parity --features isal --bench against_isal
+
+devices-check: setup ## Every figure that was published of a device in devices/ beside the model's
+	@for device in $$(grep -l '^\[\[published\]\]' devices/*.toml); do $(BIN)/raidlab device validate $$(basename $$device .toml) || exit 1; done
 
 golden: ## Regenerate the layout maps from real Linux md and compare with the committed ones (builds the lab kernel once)
 	tests/md-lab/build-kernel.sh

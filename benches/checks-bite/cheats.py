@@ -544,6 +544,7 @@ BY_TESTS = {
     "engine": "short transfers of a device",
     "foreign": "results of others under another workload (tests/python/test_own_figures.py)",
     "replay": "a trace whose requests do not fit (tests/python/test_traces.py)",
+    "device_too_plain": "a stream over disks that do not read ahead (tests/python/test_sequential_arrays.py)",
     "zone_spread": "sizes of files in a corner of a volume (tests/python/test_mounted_files.py)",
     "second_tool": "a tool that measures something else (tests/python/test_groups.py)",
 }

@@ -182,3 +182,54 @@ def test_list_and_show_what_ships() -> None:
         )
         assert " - " not in out.split("source")[1]
     assert "seek 8.36" in command("show", "hdd-7200")[1]
+
+
+def test_a_model_is_held_to_what_was_published_of_it() -> None:
+    status, out, _ = command("validate", "hdd-7200", "--json")
+    assert status == 0
+    figures = json.loads(out)["figures"]
+    assert [figure["value"] for figure in figures] == [175, 83, 175, 83]
+    assert all(abs(figure["error_percent"]) < 1 and figure["is_met"] for figure in figures)
+    assert "175 MB/s" in command("validate", "hdd-7200")[1]
+
+
+def test_a_model_that_misses_is_told_so(tmp_path: Path) -> None:
+    file = tmp_path / "slow.toml"
+    figure = """
+[[published]]
+name = "random reads"
+value = {value}
+unit = "IOPS"
+source = "a leaflet"
+read = 1.0
+size = "4KiB"
+address = "random"
+depth = 4
+"""
+    device = 'kind = "fixed"\ncapacity_bytes = 1073741824\nread_us = 1000.0\nwrite_us = 1000.0\n'
+    file.write_text(device + figure.format(value=2000), encoding="utf-8")
+    out = command("validate", file)[1]
+    assert "-50.0 % MISS" in out
+    assert "source: a leaflet" in out
+    file.write_text(device + figure.format(value=1000), encoding="utf-8")
+    assert "MISS" not in command("validate", file)[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "said"),
+    [
+        ("", "device", "has no [[published]] figures"),
+        ("published = 3", "device", "published is no list of tables"),
+        ("[[published]]\nname = 3", "published[0]", "valid string"),
+        ("[[published]]\nnam = 3", "published[0]", "required"),
+    ],
+)
+def test_published_figures_that_make_no_sense(tmp_path: Path, text: str, where: str, said: str) -> None:
+    file = tmp_path / "odd.toml"
+    device = 'kind = "fixed"\ncapacity_bytes = 1073741824\nread_us = 1000.0\nwrite_us = 1000.0\n'
+    file.write_text(device + text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        command("validate", file)
+    (problem,) = caught.value.problems
+    assert problem.where.startswith(where)
+    assert said in problem.message

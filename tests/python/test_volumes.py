@@ -246,10 +246,9 @@ def test_a_volume_is_to_be_in_the_state_that_is_asked_for(asked: Any, state: str
     invalid = any(found is not None and found.verdict == INVALID for found in verdicts)
     wanted = {
         "optimal": (state, activity) == ("optimal", "idle"),
-        "degraded": (state, activity) in (("degraded", "idle"), ("failed", "idle")),
-        "resyncing": activity == "resync",
+        "degraded": (state, activity) == ("degraded", "idle"),
+        "resyncing": activity == "resync" and state != "failed",
     }
-    # An array that takes no I/O fails by itself.
     assert invalid == (not wanted[asked])
 
 

@@ -540,6 +540,21 @@ fn a_queue_serves_what_the_buffer_has_first() {
     assert_eq!(order, [0, 2, 1]);
 }
 
+#[test]
+fn a_read_a_little_beyond_what_is_read_ahead_goes_on_with_it() {
+    let after_a_gap = |sectors: u64| {
+        let more = r#""read_ahead": "segment", "almost_read_hits": true, "almost_read_hit_sectors": "#;
+        let overhead = r#""commands": {"read_miss_after_read_ms": 0.6}"#;
+        let mut bench = bench(&format!("{overhead}, {}", buffer(&format!("{more}{sectors}"))));
+        // Sector 0 is found after its command's time, at 10, and has passed at 11.
+        close(bench.go(0.0, read(1, 0, 1)), 11.0);
+        // Sector 2 begins to pass at 12, a little too early for a command that comes at 11.5 and begins anew.
+        bench.go(11.5, read(2, 2, 1))
+    };
+    close(after_a_gap(2), 13.0);
+    close(after_a_gap(0), 23.0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 

@@ -6,11 +6,14 @@ use common::*;
 use raidlab_device::{DeviceSpec, PairPricing};
 use std::collections::BTreeSet;
 
+const ALL: [&str; 10] =
+    [AMDAHL, HDD_7200, HDD_7200_BARE, NEARLINE_4TB, NEARLINE_20TB, SAS_10K, LOW_LATENCY, FIXED, SSD_SATA, SSD_NVME];
+
 /// Every parameter a file sets, a table of parameters by its own keys where provenance does so too.
 fn parameters(text: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let table: toml::Table = toml::from_str(text).unwrap();
     let sourced: BTreeSet<String> = table["provenance"].as_table().unwrap().keys().cloned().collect();
-    let about = ["kind", "name", "description", "provenance"];
+    let about = ["kind", "name", "description", "provenance", "published"];
     let mut set = BTreeSet::new();
     for (key, value) in table.iter().filter(|(key, _)| !about.contains(&key.as_str())) {
         match value.as_table() {
@@ -23,7 +26,7 @@ fn parameters(text: &str) -> (BTreeSet<String>, BTreeSet<String>) {
 
 #[test]
 fn every_parameter_of_every_file_has_a_provenance() {
-    for text in [AMDAHL, HDD_7200, HDD_7200_BARE, FIXED, SSD_SATA, SSD_NVME] {
+    for text in ALL {
         let spec = file(text);
         let (set, sourced) = parameters(text);
         assert_eq!(set, sourced, "{:?}", spec.name());
@@ -34,7 +37,7 @@ fn every_parameter_of_every_file_has_a_provenance() {
 
 #[test]
 fn a_file_survives_the_way_through_json() {
-    for text in [AMDAHL, HDD_7200, HDD_7200_BARE, FIXED, SSD_SATA, SSD_NVME] {
+    for text in ALL {
         let spec = file(text);
         let back: DeviceSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
         assert_eq!(back, spec);

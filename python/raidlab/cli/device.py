@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from raidlab.reading import Plain
 
 app = typer.Typer(
-    name="device", help="Device models: list them, show one, import one, hold one to a trace.", no_args_is_help=True
+    name="device",
+    help="Device models: list them, show one, import one, hold one to its sheet or a trace.",
+    no_args_is_help=True,
 )
 
 Device = Annotated[str, argument("DEVICE", "A device's name, the path of its file, or a parameter file of DiskSim's.")]
@@ -93,18 +95,24 @@ def import_device(
 def validate_device(
     device: Device,
     trace: Annotated[
-        str, option("FILE", "Requests measured on the real disk: 'R|W Hit|Miss LBN sectors service_us gap_us' a line.")
-    ],
+        str | None,
+        option("FILE", "Requests measured on the real disk: 'R|W Hit|Miss LBN sectors service_us gap_us' a line."),
+    ] = None,
     angles: Annotated[int, number("Initial angles to repeat the replay from; odd.")] = 21,
-    seed: Annotated[int, number("What the angles are drawn from.", 0, 2**40)] = 0,
+    seed: Annotated[int, number("What the angles, or the requests, are drawn from.", 0, 2**40)] = 0,
     out: Annotated[str, option("DIR", "Where the figure goes, as SVG and PNG.")] = "runs",
     as_json: Json = False,
 ) -> None:
-    """Hold a device model to a trace that was measured on the real disk.
+    """Hold a device model to what was printed of the device, or to a trace that was measured on the real disk.
 
-    Prints the mean response times, the demerit (the root mean square distance of the two distributions) as the median
-    over initial angles, and the floor: what the model is from itself when only the initial angle differs.
+    Without --trace, runs each [[published]] figure of the device's file in its own terms and prints both and the error.
+
+    With --trace, prints the mean response times, the demerit (the root mean square distance of the two distributions)
+    as the median over initial angles, and the floor: what the model is from itself when only the initial angle differs.
     """
+    if trace is None:
+        _validate_published(device, seed, as_json)
+        return
     from raidlab.devices import validate
     from raidlab.devices.picture import picture
     from raidlab.directory import Directory
@@ -118,6 +126,43 @@ def validate_device(
         print(_as_json(validation, figures))
     else:
         _print_validation(validation, figures)
+
+
+def _validate_published(device: str, seed: int, as_json: bool) -> None:
+    from raidlab.devices import compare_published
+
+    found = compare_published(device, seed)
+    if as_json:
+        rows = [
+            one.figure.model_dump()
+            | {"modelled": one.modelled, "error_percent": one.error_percent, "is_met": one.is_met}
+            for one in found
+        ]
+        print(json.dumps({"device": device, "figures": rows}, indent=2))
+        return
+    from rich.text import Text
+
+    from raidlab.cli.output import plain_table
+
+    out = console()
+    out.print(Text(f"{device} beside what was published of it", style="bold"))
+    rows_of_text = (
+        (
+            one.figure.name,
+            f"{_figure(one.figure.value)} {one.figure.unit}",
+            _figure(one.modelled),
+            f"{one.error_percent:+.1f} %" + ("" if one.is_met else " MISS"),
+        )
+        for one in found
+    )
+    head = ("figure", "published", "model", "error")
+    out.print(plain_table("", head, rows_of_text, right=head[1:]))
+    for source in dict.fromkeys(one.figure.source for one in found):
+        out.print(f"source: {source}")
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _print_facts(facts: DeviceFacts) -> None:

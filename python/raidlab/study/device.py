@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from raidlab.reading import Plain
@@ -33,6 +33,8 @@ class DeviceModel:
     """What the engine is given."""
     capacity_bytes: int
     sector_bytes: int
+    published: tuple[Plain, ...] = field(default=(), compare=False)
+    """Figures that were printed of it; they change nothing in the model (`raidlab.devices.published`)."""
 
 
 def load_device(device: str | Mapping[str, Plain], beside: Path) -> DeviceModel:
@@ -68,13 +70,16 @@ def _model(name: str, document: dict[str, Plain]) -> DeviceModel:
             without_control(text, "" if place.endswith("name") else "\n\t")
         except ValueError as error:
             raise ValueError(f"{place} {error}") from None
+    published = document.pop("published", [])
+    if not isinstance(published, list):
+        raise ValueError("published is no list of tables; accepted: [[published]] tables")
     if document.get("kind") not in KINDS:
         raise ValueError(f"has kind = {document.get('kind')!r}; accepted: {', '.join(KINDS)}")
     try:
         facts = _core.device_facts(json.dumps(document))
     except _core.CellError as error:
         raise ValueError(f"is no device model: {error}") from None
-    return DeviceModel(name, document, facts["capacity_bytes"], facts["sector_bytes"])
+    return DeviceModel(name, document, facts["capacity_bytes"], facts["sector_bytes"], tuple(published))
 
 
 def _texts(value: Plain, place: str = "") -> Iterator[tuple[str, str]]:

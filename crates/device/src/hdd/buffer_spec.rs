@@ -44,6 +44,8 @@ pub struct BufferSpec {
     pub read_hits_on_written: bool,
     /// A read whose first sector is just being read ahead counts as found in part.
     pub almost_read_hits: bool,
+    /// How many sectors beyond what has been read ahead such a read may begin.
+    pub almost_read_hit_sectors: u64,
     /// What is found of a read goes out at once; otherwise only if it reaches the read watermark.
     pub transfer_partial_hits: bool,
     /// Read-ahead may stop within a sector; otherwise it ends with it.
@@ -87,6 +89,7 @@ impl Default for BufferSpec {
             combine_writes: false,
             read_hits_on_written: true,
             almost_read_hits: false,
+            almost_read_hit_sectors: 0,
             transfer_partial_hits: true,
             stop_within_sector: false,
             read_watermark: 0.0,
@@ -102,6 +105,11 @@ impl Default for BufferSpec {
 }
 
 impl BufferSpec {
+    /// Whether a read that begins at `lba` goes on with what has been read ahead up to `end`.
+    pub(crate) fn almost_hits(&self, lba: u64, end: u64) -> bool {
+        self.almost_read_hits && (end..=end + self.almost_read_hit_sectors).contains(&lba)
+    }
+
     /// Whether written data wait for the medium in a cache of their own, and leave it in the drive's order.
     pub(crate) fn orders_writes(&self) -> bool {
         self.write_back == WriteBack::Ordered

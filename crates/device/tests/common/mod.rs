@@ -7,13 +7,19 @@ use raidlab_types::{Extent, Instant, OpId, OpKind, Operation, Seed};
 pub(crate) const AMDAHL: &str = include_str!("../../../../devices/original/amdahl6380.toml");
 pub(crate) const HDD_7200: &str = include_str!("../../../../devices/hdd-7200.toml");
 pub(crate) const HDD_7200_BARE: &str = include_str!("../../../../devices/hdd-7200-bare.toml");
+pub(crate) const NEARLINE_4TB: &str = include_str!("../../../../devices/hdd-nearline-4tb.toml");
+pub(crate) const NEARLINE_20TB: &str = include_str!("../../../../devices/hdd-nearline-20tb.toml");
+pub(crate) const SAS_10K: &str = include_str!("../../../../devices/hdd-sas-10k.toml");
+pub(crate) const LOW_LATENCY: &str = include_str!("../../../../devices/nvme-low-latency.toml");
 pub(crate) const SSD_SATA: &str = include_str!("../../../../devices/ssd-sata.toml");
 pub(crate) const SSD_NVME: &str = include_str!("../../../../devices/ssd-nvme.toml");
 pub(crate) const FIXED: &str = include_str!("../../../../devices/fixed-100us.toml");
 
-/// The spec in a device file.
+/// The spec in a device file, without the figures that were published of the device: those are not the engine's.
 pub(crate) fn file(text: &str) -> DeviceSpec {
-    toml::from_str(text).unwrap()
+    let mut table: toml::Table = toml::from_str(text).unwrap();
+    table.remove("published");
+    table.try_into().unwrap()
 }
 
 /// The spec in a JSON text.

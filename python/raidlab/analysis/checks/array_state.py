@@ -45,6 +45,10 @@ def judge_standing(member: Member, array: Array) -> MemberVerdict | None:
         told = f"; its owner says: {array.says}" if array.says else ""
         return unknown(f"the kernel knows no array below {what}{told}", _ASK_OWNER)
     found = judge(member)
+    if found is not None and any(volume["state"] == "failed" for volume, _ in volumes_of(member)):
+        return MemberVerdict(
+            INVALID, f"{what} has failed. {found.evidence}", "Mend it: no study asks for such an array."
+        )
     if found is None or found.verdict == UNKNOWN or array.state == "resyncing":
         return found if found is None or found.verdict != WARN else passed(f"{what} is as asked. {found.evidence}")
     if array.state == "degraded":

@@ -72,7 +72,7 @@ impl Buffer {
     pub(super) fn holds(&self, rules: &BufferSpec, lba: u64, reading: Option<usize>) -> bool {
         self.segments.iter().enumerate().any(|(i, segment)| {
             let found = segment.first <= lba && lba < segment.end && (rules.read_hits_on_written || !segment.by_write);
-            found || (rules.almost_read_hits && reading == Some(i) && lba == segment.end)
+            found || (reading == Some(i) && rules.almost_hits(lba, segment.end))
         })
     }
 
@@ -99,7 +99,7 @@ impl Buffer {
                 return if end <= segment.end { Some((value, Hit::Whole)) } else { Some((value - 4, Hit::Part)) };
             }
             match reading {
-                Some(_) if rules.almost_read_hits && lba == segment.end => Some((5, Hit::Part)),
+                Some(_) if rules.almost_hits(lba, segment.end) => Some((5, Hit::Part)),
                 Some((_, stoppable)) => stoppable.then_some((1, Hit::Miss)),
                 None if dirty => None,
                 None => Some((if segment.first == segment.end { 3 } else { 2 }, Hit::Miss)),

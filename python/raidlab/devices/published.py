@@ -1,0 +1,149 @@
+"""A model beside the figures that were printed of its device, each run in the terms in which it was printed.
+
+A device file has a `[[published]]` table for each: the load, the value and where it stands. They are run as one small
+study over one device, so that what is compared is what every study of that device would find.
+
+Invariant: the figures are never handed to the engine; the model knows its parameters only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from raidlab.api import analyse, run_study
+from raidlab.devices.catalogue import load
+from raidlab.errors import InputError
+from raidlab.formats.toml import toml_text
+from raidlab.reading import Plain
+from raidlab.study.device import DeviceModel
+from raidlab.study.load import load_study_text
+from raidlab.study.units import parse_bytes
+from raidlab.study.words import Name, Table
+
+# Long enough that a write cache is full before anything is counted.
+_WARM_UP_REQUESTS = 4000
+_MEASURED_REQUESTS = 6000
+_METRICS = {"MB/s": "throughput_mb_s", "IOPS": "iops", "ms": "response_time_ms_mean"}
+
+
+class PublishedFigure(Table):
+    """A figure that was printed of a device."""
+
+    name: Name
+    """What it is, in the words of its source; each of a device has its own."""
+    value: Annotated[float, Field(gt=0)]
+    unit: Literal["MB/s", "IOPS", "ms"]
+    """Millions of bytes a second, requests a second, or their mean response time."""
+    source: str
+    """Where it stands."""
+    read: Annotated[float, Field(ge=0, le=1)]
+    """The share of reads."""
+    size: str
+    """Of a request."""
+    address: Literal["random", "sequential"]
+    at: Literal["all", "front", "back"] = "all"
+    """Where a sequential stream runs: `front` and `all` from the first address, `back` over the last ones."""
+    depth: Annotated[int, Field(ge=1, le=1024)]
+    """Requests outstanding."""
+    initial: Literal["fresh", "filled", "steady"] | None = None
+    """The state in which a flash drive was, where the device file begins in another one."""
+    tolerance_percent: Annotated[float, Field(gt=0, le=100)] = 10.0
+    """How far a model may be off."""
+
+
+@dataclass(frozen=True)
+class ComparedFigure:
+    """A published figure beside the model's."""
+
+    figure: PublishedFigure
+    modelled: float
+
+    @property
+    def error_percent(self) -> float:
+        """How much more the model gives."""
+        return 100 * (self.modelled / self.figure.value - 1)
+
+    @property
+    def is_met(self) -> bool:
+        """Whether that is within its tolerance."""
+        return abs(self.error_percent) <= self.figure.tolerance_percent
+
+
+def published_figures(model: DeviceModel) -> list[PublishedFigure]:
+    """The figures that a device file prints."""
+    figures = []
+    for index, table in enumerate(model.published):
+        try:
+            figures.append(PublishedFigure.model_validate(table))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join([f"published[{index}]", *map(str, first["loc"])])
+            raise InputError.one(where, first["msg"], value=str(first["input"])[:60]) from None
+    if twice := {one.name for one in figures if sum(one.name == other.name for other in figures) > 1}:
+        raise InputError.one(
+            "published.name", "stands twice", value=f"'{min(twice)}'", accepted="a name of its own each"
+        )
+    return figures
+
+
+def compare_published(device: str, seed: int = 1) -> list[ComparedFigure]:
+    """Run every published figure of a device in the simulator."""
+    model = load(device)
+    figures = published_figures(model)
+    if not figures:
+        message = "has no [[published]] figures to be held to"
+        raise InputError.one("device", message, value=f"'{device}'", accepted="one that has, or --trace FILE")
+    modelled: dict[str, float] = {}
+    for initial in dict.fromkeys(figure.initial for figure in figures):
+        modelled |= _modelled(model, initial, [figure for figure in figures if figure.initial == initial], seed)
+    return [ComparedFigure(figure, modelled[figure.name]) for figure in figures]
+
+
+def _modelled(model: DeviceModel, initial: str | None, figures: list[PublishedFigure], seed: int) -> dict[str, float]:
+    """What the model gives, by the names of the figures, which begin in one state."""
+    document: dict[str, Plain] = {
+        "name": "published",
+        "title": "What was printed of a device",
+        "on": ["sim"],
+        "seed": seed,
+        "array": [{"name": "device", "tree": "independent(1)"}],
+        "workload": [_workload(figure, model) for figure in figures],
+        "load": {"depths": [1]},
+        "sim": {
+            "device": model.parameters if initial is None else model.parameters | {"initial": initial},
+            "warmup": {"requests": _WARM_UP_REQUESTS},
+            "measure": {"requests": _MEASURED_REQUESTS},
+        },
+    }
+    with TemporaryDirectory(prefix="raidlab-published-") as folder:
+        study = load_study_text(toml_text(document), Path(folder) / "study.toml")
+        table = analyse(run_study(study, out=folder)).table
+    rows = {row["workload"]: row for row in table.iter_rows(named=True)}
+    return {figure.name: float(rows[figure.name][_METRICS[figure.unit]]) for figure in figures}
+
+
+def _workload(figure: PublishedFigure, model: DeviceModel) -> Mapping[str, Plain]:
+    return {
+        "name": figure.name,
+        "read": figure.read,
+        "size": figure.size,
+        "address": _address(figure, model),
+        "load": {"depths": [figure.depth]},
+    }
+
+
+def _address(figure: PublishedFigure, model: DeviceModel) -> Plain:
+    if figure.address == "random":
+        return "uniform"
+    if figure.at != "back":
+        return "sequential"
+    size = parse_bytes(figure.size)
+    count = min(_WARM_UP_REQUESTS + _MEASURED_REQUESTS + figure.depth, model.capacity_bytes // size)
+    last = model.capacity_bytes // size * size
+    return {"kind": "listed", "offset_bytes": [last - size * (count - i) for i in range(count)]}
