@@ -174,7 +174,7 @@ class Words:
         if first.value(known) > 0 and second.value(known) > 0:
             share = figure_of(first, known, repeats, of=second)
             # What is reckoned of several is neither given nor taken.
-            verb = "is" if "'" in whose else self._verb(first)
+            verb = "is" if "'" in whose else self._verb(first, whose)
             said = f"{whose} {verb} {share} of {other}"
         else:
             said = f"{whose} is {figure_of(first, known, repeats)}, {other} {figure_of(second, known, repeats)}"
@@ -209,9 +209,22 @@ class Words:
             f"{array} ({text})" if array else text for array, text in zip(arrays, said, strict=True)
         ]
 
-    def _verb(self, side: Expression) -> str:
+    def _verb(self, side: Expression, whose: str) -> str:
         metrics = [str(self.measures[name].get("metric", "")) for name in side.names if name in self.measures]
-        return "takes" if metrics and all("_ms" in metric for metric in metrics) else "gives"
+        verb = "take" if metrics and all("_ms" in metric for metric in metrics) else "give"
+        return verb if _is_plural(whose) else f"{verb}s"
+
+
+def _is_plural(name: str) -> bool:
+    """Whether a name is one of several: "reads of 2 MB", "two 3-disk RAID 0s, 160 KB".
+
+    Examples
+    --------
+    >>> [_is_plural(name) for name in ("reads of 2 MB", "two 3-disk RAID 0s, 160 KB", "RAID 5", "the bus")]
+    [True, True, False, False]
+    """
+    noun = name.partition(" of ")[0].partition(",")[0]
+    return noun.endswith("s") and not noun.endswith(("ss", "us"))
 
 
 def words_of(measure: Mapping[str, object]) -> dict[str, str]:
