@@ -440,6 +440,17 @@ def test_a_run_that_has_nothing_to_compare_says_what_would(small_run: Run, small
     assert "[conclusion.NAME]" in done.stderr
 
 
+def test_a_run_of_another_study_is_not_compared(small_run: Run, small_folder: Path) -> None:
+    runs = small_folder / "runs"
+    shutil.copytree(small_run.folder, runs / "run")
+    kept = {file: file.stat().st_mtime_ns for file in (runs / "run").iterdir()}
+    words = ["study", "compare", "hauser1996", "--out", str(runs), "--run", "last"]
+    done = subprocess.run([*CLI, *words], capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 2
+    assert f"is a run of '{small_run.study.name}'; accepted: a run of 'hauser1996'" in done.stderr
+    assert {file: file.stat().st_mtime_ns for file in (runs / "run").iterdir()} == kept
+
+
 @pytest.mark.parametrize("name", ["chen1990", "hauser1996", "jlab1998", "ou2007", "uselton2000"])
 def test_published_studies_map_every_claim(name: str) -> None:
     loaded = load_study(name)

@@ -129,6 +129,7 @@ def test_the_command_line_says_where_arrays_stand(tmp_path: Path) -> None:
         (["{0}", "old=/nowhere"], "'/nowhere': there is no such directory or device"),
         (["{0}", "old=/dev/null"], "is no array, nor holds one; accepted: the block device of an array"),
         (["{0}", "odl={0}/b"], "is no array of the study; did you mean 'old'"),
+        (["{0}", "old={0},old={0}/b"], r"b': gives the array 'old' a second place; accepted: one place"),
         (["sim", "raid5={0}"], "'sim' models the array 'raid5' by its tree; accepted: a run of its own"),
         (["{0}"], r"array\[1\].volume: '/nowhere/': there is no such directory or device"),
     ],
@@ -162,6 +163,15 @@ def test_two_plain_directories_beside_an_array_of_raidlabs(plain: Callable[[str]
     page = write_page(analyse(run)).read_text(encoding="utf-8")
     assert "its owner says: RAID 10 of 4 disks" in page
     assert resume_run(run.folder).facts["volumes"] == run.facts["volumes"]
+
+
+def test_one_directory_is_not_two_arrays(plain: Callable[[str], Path], tmp_path: Path) -> None:
+    place, link = plain("pool"), tmp_path / "link"
+    link.symlink_to(place)
+    loaded = load_study_text(_study(_volume("one", place) + _volume("two", link)), tmp_path / "study.toml")
+    for words in ([f"one={place},two={link}"], [f"one={place}", str(link)]):
+        with pytest.raises(InputError, match=r"the array 'one' \(.*\) and .* are both made of the same place"):
+            run_study(loaded, on=words, out=tmp_path / "runs")
 
 
 def test_arrays_without_members_are_left_out(

@@ -90,6 +90,14 @@ def compare(
     target = mapping.quantities.target
     if run is not None:
         result = load_run(folder_of(run, Path(out), "--run"))
+        if result.study.name != loaded.study.name:
+            # Its report and its comparison would be another study's.
+            raise InputError.one(
+                "--run",
+                f"is a run of '{result.study.name}'",
+                value=f"'{result.folder}'",
+                accepted=f"a run of '{loaded.study.name}'",
+            )
     else:
         result = run_study(loaded, on=[target], out=out, seed=seed, quick=quick, progress=progress_on(sys.stderr))
     comparison = published_beside(result, loaded)

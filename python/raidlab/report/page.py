@@ -122,6 +122,7 @@ def render(
         command=rerun_command(facts),
         has_live=any(point.target in ("live", "emulated") for point in analysis.points),
         has_held=not analysis.run.holds.is_empty(),
+        held_at=_held_at(analysis),
         cells=analysis.run.cells.height,
         requests=int(analysis.run.cells["all_requests"].sum()),
     )
@@ -175,6 +176,12 @@ def _grouped(rows: Iterable[Any], attribute: str) -> list[tuple[Any, list[Any]]]
     for row in rows:
         groups.setdefault(getattr(row, attribute), []).append(row)
     return list(groups.items())
+
+
+def _held_at(analysis: Analysis) -> str:
+    """What is equal where a response time is held: its percentile, or where loads hold several, the time."""
+    percentiles = analysis.run.holds["percentile"].unique().to_list()
+    return f"p{percentiles[0]:g}" if len(percentiles) == 1 else "response time"
 
 
 def _has_intervals(conclusions: Iterable[TargetConclusions]) -> bool:

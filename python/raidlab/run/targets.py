@@ -117,7 +117,7 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = (), study: St
     for word in dict.fromkeys(words):
         grouped = _split_group(word)
         if grouped is not None and (told := _split_volumes(word, arrays)):
-            standing_at |= told
+            _stand(standing_at, told)
         elif grouped is not None:
             names, members = grouped
             if study is not None and not study.live.groups and (hint := did_you_mean("/".join(names), arrays)):
@@ -154,12 +154,23 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = (), study: St
     return [*targets, *([live] if places or volumes else [])]
 
 
-def _split_volumes(word: str, arrays: Sequence[str]) -> dict[str, str]:
-    """The places of arrays that stand already, by the array's name; none where the word is a group."""
+def _split_volumes(word: str, arrays: Sequence[str]) -> list[tuple[str, str]]:
+    """Arrays that stand already, by name, and their places; none where the word is a group."""
     pairs = [part.partition("=") for part in word.split(",")]
     if not all(sign and head in arrays for head, sign, _ in pairs):
-        return {}
-    return {head: place for head, _, place in pairs}
+        return []
+    return [(head, place) for head, _, place in pairs]
+
+
+def _stand(standing_at: dict[str, str], told: Iterable[tuple[str, str]]) -> None:
+    """Add arrays and their places; refuse a second place for one."""
+    for name, place in told:
+        first = standing_at.setdefault(name, place)
+        if first != place:
+            message = f"gives the array '{name}' a second place"
+            raise InputError.one(
+                "--on", message, value=f"'{place}'", accepted=f"one place for each array, as '{first}'"
+            )
 
 
 def _volumes(
@@ -171,7 +182,7 @@ def _volumes(
         if array.name in named:
             if targets and array.volume is None:
                 message = f"'{targets[0].name}' models the array '{array.name}' by its tree"
-                accepted = "a run of its own for each, which `raidlab compare` sets side by side"
+                accepted = "a run of its own for each, which `raidlab results compare` sets side by side"
                 raise InputError.one("--on", message, value=f"'{array.name}={named[array.name]}'", accepted=accepted)
             found[array.name] = _place(named[array.name], given_up, is_volume=True)
         elif array.volume is not None and (is_live or named):

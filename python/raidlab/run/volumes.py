@@ -39,7 +39,7 @@ def volume_bytes(volumes: Mapping[str, LivePlace], file_bytes: int) -> dict[str,
         else:
             found[name] = device_bytes("--on", path) if place.kind == "block" else file_bytes
         if found[name] < _PAGE_BYTES:
-            message = f"holds {found[name]} bytes for the array '{name}', which is too little to measure"
+            message = f"holds {max(found[name], 0)} bytes for the array '{name}', which is too little to measure"
             raise InputError.one("--on", message, value=f"'{place.path}'", accepted="a volume of at least 8 KiB")
     return found
 
@@ -77,7 +77,8 @@ def _refuse_shared(target: Target) -> None:
     others = [(f"raidlab's own arrays ({place.path})", place) for place in target.places if place.path is not None]
     for index, (name, place) in enumerate(volumes):
         for other_name, other in (*volumes[index + 1 :], *others):
-            shared = shared_parts((place, other), Sources())
+            is_same = _path(place).resolve() == _path(other).resolve()
+            shared = shared_parts((place, other), Sources()) or (["the same place"] if is_same else [])
             if shared:
                 message = f"{name} and {other_name} are both made of {', '.join(shared)}"
                 accepted = "arrays of a study that share no member, or a study for each"

@@ -211,6 +211,8 @@ class _Parser:
             # Several keys get one value.
             listed = self._list()
             keys = [str(entry.value) for entry in listed]
+            if not keys:
+                raise place.error("", "'[]' names no parameter", accepted="[one, another] = value")
         else:
             words = [self._word("a parameter").text]
             while self._peek() not in ("=", ""):
