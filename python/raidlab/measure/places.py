@@ -17,7 +17,7 @@ from pathlib import Path
 
 from raidlab.errors import InputError, RefusedError
 from raidlab.run.members import device_bytes, is_read_only
-from raidlab.run.volumes import usable_bytes
+from raidlab.run.volumes import PAGE_BYTES, usable_bytes
 from raidlab.study.cell import Opaque
 from raidlab.study.find import did_you_mean, looks_like_path
 from raidlab.study.units import format_bytes
@@ -31,8 +31,6 @@ ACCEPTED = (
 NULL_BYTES = 1024**4
 MEMORY_BYTES = 256 * 1024**2
 
-# Files are read in whole pages.
-_PAGE_BYTES = 4096
 _LONGEST_NAME = 60
 
 WHOLE = (0.0, 1.0)
@@ -57,7 +55,7 @@ class Place:
     @property
     def span_bytes(self) -> tuple[int, int]:
         """Where requests begin, and over how much they are spread; in whole pages."""
-        first, end = (int(share * self.size_bytes) // _PAGE_BYTES * _PAGE_BYTES for share in self.span)
+        first, end = (int(share * self.size_bytes) // PAGE_BYTES * PAGE_BYTES for share in self.span)
         return first, end - first
 
     @property
@@ -194,7 +192,7 @@ def _place(word: str, given_up: set[Path], file_bytes: int) -> Place:
         return Place(word, "block", _block_bytes(word, path), path, path.resolve() in given_up)
     if stat.S_ISREG(status.st_mode):
         usable = usable_bytes(status.st_size)
-        if usable < _PAGE_BYTES:
+        if usable < PAGE_BYTES:
             size = format_bytes(status.st_size) if status.st_size else "nothing"
             raise _error(word, f"holds {size}, which is too little to measure", "a file of at least 8 KiB")
         return Place(word, "file", usable, path)

@@ -21,6 +21,7 @@ from raidlab.analysis.checks import INVALID, WARN, Finding, shared_device
 from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison
 from raidlab.analysis.metrics.point import OPEN_LOADS
 from raidlab.stats import NOTHING_SHOWN_PERCENT, differs, ratio_interval
+from raidlab.study.schema import Compare
 from raidlab.study.words import ON_THE_CLOCK
 
 # Of fewer, the 90th percentile has no upper end at 95 %: 0.9^36 is the first power below 2.5 %.
@@ -167,11 +168,15 @@ def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> T
     return TableAnswer(target, TARGET_WORDS[target], sentence, summary, basis, tuple(clauses), others)
 
 
+def speaks_of(compare: Compare, array: str) -> bool:
+    """Whether the answer of a run speaks of an array."""
+    return not compare.contenders or array in (compare.reference, *compare.contenders)
+
+
 def _contended(comparison: Comparison) -> Comparison:
     """A comparison of the arrays that the study asks about, over the loads that it asks about."""
     compare = comparison.compare
-    asked = {compare.reference, *compare.contenders}
-    rows = [row for row in comparison.rows if not compare.contenders or row.array in asked]
+    rows = [row for row in comparison.rows if speaks_of(compare, row.array)]
     if compare.sweep_from is not None and all(row.sweep_rates for row in rows):
         base = next((row.sweep_rates for row in rows if row.array == compare.reference), ())
         rows = [replace(row, rates=row.sweep_rates, values=row.values | _over_sweep(row, base)) for row in rows]

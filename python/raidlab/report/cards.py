@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from raidlab.analysis.checks import PASS, Finding
 from raidlab.analysis.metrics import Analysis, Point
-from raidlab.report.answer import Clause, TableAnswer, answers, listed
+from raidlab.report.answer import Clause, TableAnswer, answers, listed, speaks_of
 from raidlab.report.measured import measured
 from raidlab.report.sections import target_title
 from raidlab.stats import NOTHING_SHOWN_PERCENT
@@ -77,9 +77,7 @@ def _without_redundancy(analysis: Analysis, target: str) -> list[str]:
     of_table = [
         point
         for point in analysis.points
-        if compare
-        and (point.group, point.target) == (compare[0].group, target)
-        and (not compare[0].contenders or point.array in (compare[0].reference, *compare[0].contenders))
+        if compare and (point.group, point.target) == (compare[0].group, target) and speaks_of(compare[0], point.array)
     ]
     return list(dict.fromkeys(point.array for point in of_table if _keeps_nothing_twice(point)))
 

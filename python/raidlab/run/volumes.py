@@ -21,12 +21,12 @@ from raidlab.run.members import ROOM_WORDS, Members, check_places, device_bytes,
 from raidlab.run.targets import LivePlace, Target
 
 # The last page of a file that raidlab made holds its mark, and requests are whole pages.
-_PAGE_BYTES = 4096
+PAGE_BYTES = 4096
 
 
 def usable_bytes(file_bytes: int) -> int:
     """How much of an existing file requests are spread over: whole pages, without the mark of one that raidlab made."""
-    return file_bytes // _PAGE_BYTES * _PAGE_BYTES - _PAGE_BYTES
+    return file_bytes // PAGE_BYTES * PAGE_BYTES - PAGE_BYTES
 
 
 def volume_bytes(volumes: Mapping[str, LivePlace], file_bytes: int) -> dict[str, int]:
@@ -38,7 +38,7 @@ def volume_bytes(volumes: Mapping[str, LivePlace], file_bytes: int) -> dict[str,
             found[name] = usable_bytes(path.stat().st_size)
         else:
             found[name] = device_bytes("--on", path) if place.kind == "block" else file_bytes
-        if found[name] < _PAGE_BYTES:
+        if found[name] < PAGE_BYTES:
             message = f"holds {max(found[name], 0)} bytes for the array '{name}', which is too little to measure"
             raise InputError.one("--on", message, value=f"'{place.path}'", accepted="a volume of at least 8 KiB")
     return found
