@@ -9,7 +9,7 @@ OUT ?= runs
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -path 'crates/*') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo wheel test test-all test-slow test-wheel test-rust test-python lint bench bench-isal devices-check golden golden-write md-witness md-witness-write site docs format lock notices clean
+.PHONY: help setup demo web wheel test test-all test-slow test-wheel test-rust test-python lint bench bench-isal devices-check golden golden-write md-witness md-witness-write site docs format lock notices clean
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,20 @@ $(VENV)/.built: $(VENV)/.packages pyproject.toml $(RUST_SOURCES)
 	@mv $@.began $@
 
 setup: $(VENV)/.built ## Set up the virtual environment and build raidlab into it
+
+# The page in which the simulator runs. Everything else does without it, and says so where it would be.
+PAGE := python/raidlab/report/simulator.html
+WASM := target/wasm32-unknown-unknown/web/raidlab_web.wasm
+PAGE_SOURCES := $(wildcard docs/site/simulator/*) $(wildcard devices/*.toml) $(wildcard python/raidlab/report/templates/*)
+
+$(WASM): $(RUST_SOURCES)
+	@echo "compiling the simulator for browsers (two to six minutes the first time)"
+	@$(PYTHON) docs/site/simulator/compile.py && touch $@
+
+$(PAGE): $(WASM) $(PAGE_SOURCES) $(VENV)/.built
+	$(BIN)/python docs/site/simulator/build.py $(WASM) $@
+
+web: setup $(PAGE) ## The simulator in a page for browsers (needs Rust's target wasm32-unknown-unknown)
 
 demo: setup ## Set everything up, compare arrays over files on this disk and in the simulator, write a report
 	$(BIN)/raidlab run quickstart --out $(OUT)
@@ -52,6 +66,7 @@ $(VENV)/.zig: $(VENV)/.packages tests/wheel/requirements.lock
 
 # The C library of the oldest Linux that the wheel is for (2014: glibc 2.17) comes with zig, which links against it.
 wheel: $(VENV)/.zig ## A wheel for any Linux and Python 3.11 or later, and a source distribution, in dist/
+	@$(MAKE) --no-print-directory web || echo "the wheel goes without the page of the simulator"
 	rm -rf dist
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin build --release --locked --quiet --zig --compatibility manylinux_2_17 --out dist
 	$(BIN)/maturin sdist --out dist >/dev/null
@@ -119,4 +134,4 @@ notices: ## Write the licences of the crates that the wheel contains
 	$(PYTHON) .ci/crates.py notices > THIRD-PARTY-NOTICES
 
 clean: ## Remove what was built; results stay
-	rm -rf target site dist $(VENV)
+	rm -rf target site dist $(VENV) $(PAGE)

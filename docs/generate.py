@@ -3,8 +3,8 @@
     .venv/bin/python docs/generate.py            # write them into docs/reference/*.md
     .venv/bin/python docs/generate.py --check    # say which pages differ; status 1 if any does
 
-A generated part lies between `<!-- generated: NAME -->` and `<!-- end -->`; everything else is written by hand. The page of
-the study file, the man page and the picture of the rooms are wholly made, by the files of their names. The meanings of columns, which the code does not hold, are
+A generated part lies between `<!-- generated: NAME -->` and `<!-- end -->`; everything else is written by hand. The pages of
+the study file and of needs, the man page and the picture of the rooms are wholly made, by the files of their names. The meanings of columns, which the code does not hold, are
 below; `tests/python/test_docs.py` fails when one is missing or left over, and when a page is not up to date.
 """
 
@@ -79,6 +79,9 @@ COLUMNS: dict[str, str] = {
     "stage_transfer_ns": "The same: transfer.",
     "stage_paired_ns": "The same: held between a prepaid pair's read and its write.",
     "interrupted": "The cell was stopped before its end; metrics leave it out.",
+    "machine_busy_ns": "Time that all processors of the machine worked, whoever for. Live.",
+    "kernel_threads_ns": "Processor time of the kernel's own threads, of which `kernel_threads` tells one by one. Live.",
+    "energy_uj": "Energy of the machine's processors by their own counters (RAPL), in microjoules. Live.",
     "cpu_user_ns": "Processor time of raidlab's threads in their own code. Live.",
     "cpu_system_ns": "Processor time of raidlab's threads in the kernel. Live.",
     "voluntary_switches": "How often raidlab's threads gave up the processor to wait. Live.",
@@ -144,6 +147,8 @@ COLUMNS: dict[str, str] = {
     "stream": "What the study calls it; of several alike each has its number.",
     "source": "Where its bytes came from: `memory`, `array`, `tape`, `way` (behind stations), `connection` (another machine).",
     "sink": "Where they went.",
+    "thread": "What they are called: `md0_raid5`; of several on processors of their own what they have in common: `kworker`.",
+    "kernel_threads.cpu_ns": "Their time on a processor. A thread that ended meanwhile is missing.",
     "streams.bytes": "Bytes that have arrived.",
     "streams.elapsed_ns": "From the start of all to its end, `sync_ns` included.",
     "sync_ns": "Until its sink had everything for good: what was written behind, the tape run to its end.",
@@ -152,22 +157,41 @@ COLUMNS: dict[str, str] = {
     "source_stops": "How often the tape it came from stopped.",
     "sink_stops": "How often the tape it went to stopped.",
     "bound_by": "What took most of its time: `source`, `sink`, `pace`.",
+    "records.file": "Its file in the folder `records`.",
+    "records.requests": "Rows in it, those of the warm-up among them.",
+    "records.lost": "Requests that left no row, because rows were written more slowly; always 0 in the simulator.",
+    "records.bytes": "Length of the file.",
+    "sha256": "What it was when it was written; a file that was changed since is refused.",
     "file_sizes.time_ns": "Their retrieval times, summed.",
     "members.servers": "Operations it serves at the same time: of a flash drive its `queue_depth`. Modelled disks.",
     "stations.busy_ns": "Time its servers were busy, summed.",
     "stations.wait_ns": "Time visits waited for a server, summed.",
 }
 
+REQUESTS: dict[str, str] = {
+    "arrival_ns": "When it was meant to arrive; of a later step of a task, when the one before it ended. All times count "
+    "from the beginning of the cell, warm-up included.",
+    "start_ns": "When it was issued. `end_ns - start_ns` is the service time.",
+    "end_ns": "When it ended. `end_ns - arrival_ns` is the response time.",
+    "volume": "Which volume of the array, from 0.",
+    "operation": "`read`, `write` or `flush`.",
+    "offset_bytes": "Its first byte within the volume.",
+    "bytes": "How many it asked for.",
+    "failed": "It was not served; then its times count nowhere else.",
+    "measured": "It ended in the measuring window: the cell's figures count it. Else it belongs to the warm-up.",
+}
 TABLE_MEANINGS = {
     "cells": "one row a cell",
     "histograms": "one row a bucket of a cell's histogram",
     "members": "one row a cell and member",
     "devices": "one row a cell and block device below its targets, over the measuring window",
+    "kernel_threads": "one row a cell and name of the kernel's own threads that worked meanwhile; live only",
     "stations": "one row a cell and station of the simulator",
     "snapshot_histograms": "one row a cell, second and bucket: response times of each second; live only",
     "snapshots": "one row a cell and second",
     "holds": "one row a response-time target, array, workload and repeat",
     "accesses": "one row a cell of whole files and name of an access; simulator only",
+    "records": "one row a cell whose requests were kept (`--records`)",
     "file_sizes": "one row a cell of whole files and size, where sizes are fixed or a table; simulator only",
     "streams": "one row a cell and stream",
     "checks": "one row a cell and check the engine made itself",
@@ -178,6 +202,7 @@ KINDS: list[tuple[str, Any]] = [
     ("Sizes: `workload.size`", workload.Size),
     ("Addresses: `workload.address`", workload.Address),
     ("Mirror reads: `policy.mirror_read`", schema.MirrorRead),
+    ("Throttles of a rebuild: `array.rebuild.throttle`", schema.Throttle),
 ]
 
 
@@ -292,6 +317,13 @@ def columns() -> list[str]:
     return lines
 
 
+def request_columns() -> list[str]:
+    """The rows of single requests."""
+    names = {pl.UInt32: "u32", pl.UInt64: "u64", pl.String: "text", pl.Boolean: "bool"}
+    rows = [(f"`{column}`", names[kind], REQUESTS[column]) for column, kind in tables.REQUEST_COLUMNS.items()]
+    return table(("column", "type", "meaning"), rows)
+
+
 def commands() -> Iterator[tuple[str, Any]]:
     """Every subcommand with its full name, in the order of the help screen."""
     import typer
@@ -343,6 +375,7 @@ PARTS = {
     "device_files": device_files,
     "quantities": quantity_list,
     "columns": columns,
+    "requests": request_columns,
     "cli": cli,
     "exit_codes": exit_codes,
     "python_api": python_api.lines,
@@ -366,10 +399,11 @@ def main() -> int:
             else:
                 page.write_text(filled(text), encoding="utf-8")
     import man
+    import need_file
     import rooms
     import study_file
 
-    stale += man.main() + rooms.main() + study_file.main()
+    stale += man.main() + rooms.main() + study_file.main() + need_file.main()
     return 1 if stale and "--check" in sys.argv else 0
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -16,7 +16,15 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from raidlab.study.schema import Study
-from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, format_bytes, format_time_ns, parse_bytes, parse_time_ns
+from raidlab.study.units import (
+    BYTES_ACCEPTED,
+    TIME_ACCEPTED,
+    format_bytes,
+    format_time_ns,
+    parse_bytes,
+    parse_rate_per_s,
+    parse_time_ns,
+)
 
 PAGE = Path(__file__).resolve().parent / "reference" / "study-file.md"
 _HEAD = """\
@@ -34,8 +42,13 @@ _PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or fals
 
 def page() -> str:
     """The whole page, as Markdown."""
-    lines = [_HEAD.format(sizes=BYTES_ACCEPTED, times=TIME_ACCEPTED)]
-    for name, model in _tables(Study, "The file"):
+    return page_of(Study, _HEAD.format(sizes=BYTES_ACCEPTED, times=TIME_ACCEPTED))
+
+
+def page_of(file: type[BaseModel], head: str, elsewhere: Collection[type[BaseModel]] = ()) -> str:
+    """The page of a file: what is above its tables, and the tables but for those told of elsewhere."""
+    lines = [head]
+    for name, model in _tables(file, "The file", set(elsewhere)):
         lines += [f"## {name}", "", _first_line(model), ""]
         fields = [(key, info) for key, info in model.model_fields.items() if key != "kind"]
         if fields:
@@ -45,7 +58,7 @@ def page() -> str:
 
 def _tables(model: type[BaseModel], name: str, seen: set[type[BaseModel]] | None = None) -> Iterator[tuple[str, Any]]:
     """Every table, each once, in the order in which a reader meets them."""
-    found = set() if seen is None else seen
+    found = set[type[BaseModel]]() if seen is None else seen
     found.add(model)
     yield name, model
     for key, info in model.model_fields.items():
@@ -81,6 +94,8 @@ def accepts(annotation: Any, metadata: Any = ()) -> str:
         return "size"
     if parse_time_ns in readers:
         return "time"
+    if parse_rate_per_s in readers:
+        return "rate"
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return accepts(arguments[0], arguments[1:])
@@ -118,7 +133,9 @@ def _default(value: Any, words: str) -> str:
         if "kind" in shown:
             return f"`{shown['kind']}`"
         return ", ".join(_shown(shown)) or "as below"
-    return format_bytes(value) if words == "size" else f"`{value}`"
+    if words == "list of size":
+        return ", ".join(map(format_bytes, value))
+    return format_bytes(value) if words == "size" else format_time_ns(value) if words == "time" else f"`{value}`"
 
 
 def _shown(table: dict[str, Any]) -> Iterator[str]:
@@ -134,9 +151,14 @@ def _first_line(model: type[BaseModel]) -> str:
 
 def main() -> int:
     """Write the page, or check it."""
-    is_current = PAGE.read_text(encoding="utf-8") == page()
+    return write(PAGE, page())
+
+
+def write(file: Path, text: str) -> int:
+    """Write a page, or check it."""
+    is_current = file.is_file() and file.read_text(encoding="utf-8") == text
     if "--check" not in sys.argv:
-        PAGE.write_text(page(), encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
     elif not is_current:
-        print("docs/reference/study-file.md is not up to date: run docs/generate.py")
+        print(f"docs/reference/{file.name} is not up to date: run docs/generate.py")
     return 0 if is_current or "--check" not in sys.argv else 1

@@ -24,6 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 # Pages that lie at the top of the source tree, where people and source forges look for them.
 OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
+# The page in which the simulator runs, where `make web` has built it; in the tree a link to it is one to its template.
+SIMULATOR = ROOT / "python" / "raidlab" / "report" / "simulator.html"
+TEMPLATE = "docs/site/simulator/page.html.j2"
 LINK = re.compile(r"(?<!`)(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
@@ -68,6 +71,8 @@ def on_files(files: Files, config: Any) -> Files:
         if source != "README.md":
             text = (ROOT / source).read_text(encoding="utf-8")
             files.append(File.generated(config, target, content=_links_made_inner(text, source, target)))
+    if SIMULATOR.exists():
+        files.append(File.generated(config, SIMULATOR.name, abs_src_path=str(SIMULATOR)))
     for file in sorted(DOCS.rglob("*.ipynb")):
         place = file.relative_to(DOCS).with_suffix("")
         notebook = json.loads(file.read_text(encoding="utf-8"))
@@ -96,7 +101,9 @@ def _links_made_inner(text: str, source: str, target: str) -> str:
         place = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
         if place in OUTSIDE:
             place = f"docs/{OUTSIDE[place]}"
-        if not place.startswith("docs/"):
+        if place == TEMPLATE and SIMULATOR.exists():
+            place = f"docs/{SIMULATOR.name}"
+        if not place.startswith("docs/") or place == TEMPLATE:
             return f"{words} (`{place}`)" if words.strip("`") != place else f"`{place}`"
         # A notebook from elsewhere is its page; beside the page, it is the file to take along.
         if "/" in path and place.endswith(".ipynb"):

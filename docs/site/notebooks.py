@@ -37,15 +37,23 @@ def images_of(notebook: dict[str, Any], name: str) -> Iterator[tuple[str, str]]:
 
 
 def printed(cell: dict[str, Any]) -> str:
-    """What a cell printed, its last value included; pictures are left out."""
-    texts = []
+    """What a cell printed, its last value included; pictures are left out.
+
+    A kernel sends what is printed in as many pieces as its buffer was emptied between: a busy machine cuts
+    one table into two outputs, which are one text.
+    """
+    text = ""
     for output in cell.get("outputs", []):
         data = output.get("data", {})
         if output["output_type"] == "stream":
-            texts.append(_joined(output["text"]))
+            text += _joined(output["text"])
         elif TEXT in data and IMAGE not in data:
-            texts.append(_joined(data[TEXT]))
-    return "\n".join(text.rstrip("\n") for text in texts)
+            text = _line_ended(text) + _joined(data[TEXT])
+    return text.rstrip("\n")
+
+
+def _line_ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else text + "\n"
 
 
 def _shown(cell: dict[str, Any], name: str) -> list[str]:

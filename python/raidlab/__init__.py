@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from raidlab.analysis.checks.run_with_findings import load_run
-    from raidlab.api import analyse, compare, resume_run, run_study, write_report
+    from raidlab.api import analyse, compare, resume_run, run_study, simulate_margins, write_report
     from raidlab.results import Run
     from raidlab.study import LoadedStudy, load_study
 
@@ -30,6 +30,7 @@ _HOMES = {
     "compare": "raidlab.api",
     "resume_run": "raidlab.api",
     "run_study": "raidlab.api",
+    "simulate_margins": "raidlab.api",
     "write_report": "raidlab.api",
     "Run": "raidlab.results",
     "load_run": "raidlab.analysis.checks.run_with_findings",
@@ -47,6 +48,7 @@ __all__ = [
     "load_study",
     "resume_run",
     "run_study",
+    "simulate_margins",
     "write_report",
 ]
 

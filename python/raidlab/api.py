@@ -9,16 +9,20 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
 from stat import S_ISREG
 
+from raidlab.analysis.checks import run_checks
 from raidlab.analysis.checks.run_with_findings import load_run
-from raidlab.analysis.metrics import METRICS, Analysis
+from raidlab.analysis.margins import BestMargins, Contest, Margin, keep_margins, kept_margins, with_simulated
+from raidlab.analysis.metrics import METRICS, Analysis, HoldResult
 from raidlab.analysis.metrics.repeat_figures import DEFAULT_KINDS
 from raidlab.analysis.metrics.run_comparison import RunComparison, Side, compare_runs
+from raidlab.analysis.prediction import Prediction, predictions_of
+from raidlab.directory import write_file
 from raidlab.errors import InputError, OutputError, Problem, RefusedError
 from raidlab.published.compare import FILE as COMPARISON
 from raidlab.published.compare import PublishedComparison, compare_run, ids_of, write_csv
@@ -34,20 +38,28 @@ from raidlab.published.rules import (
     make_choice,
 )
 from raidlab.published.scorecard import Sheet, boxes_of, has_plan, load_plan, make_sheet
+from raidlab.reading import Plain
+from raidlab.recommend import load_need, make_recommendation, need_of, write_recommendation
 from raidlab.report import PAGE, write_page
+from raidlab.report.answer import contests_of_run, margins_of_run
+from raidlab.report.recommendation import write_recommendation_page
 from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinished
 from raidlab.results.facts import MoreFacts
 from raidlab.results.foreign import keep_foreign
+from raidlab.results.recommendation import Recommendation
 from raidlab.run.execute import Execution
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.machine_facts import MachineWatch
+from raidlab.run.margins import LEAST_REPEATS, SIMULATED_AXES, Pair, SimulatedAxis, TurningPoint, simulated
+from raidlab.run.prediction import prediction_study
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.stream_cells import CopySink
 from raidlab.run.targets import Target, refuse_empty, resolve_targets
 from raidlab.study import LoadedStudy, load_study
-from raidlab.study.find import nearest
+from raidlab.study.find import did_you_mean, nearest
+from raidlab.study.load import load_study_text
 from raidlab.study.mapping import has_mapping, load_mapping
-from raidlab.study.words import ENGINES, ON_THE_CLOCK
+from raidlab.study.words import ENGINES, ON_THE_CLOCK, SIMULATED
 
 DEFAULT_OUT = "runs"
 # As in a study file: TOML's whole numbers end there.
@@ -66,6 +78,7 @@ def run_study(
     argv: Sequence[str] = (),
     stop: StopFlag | None = None,
     machine: CopySink | None = None,
+    records: bool = False,
 ) -> Run:
     """Run a study and keep the result in a new folder.
 
@@ -92,6 +105,8 @@ def run_study(
         Ends the run when it is raised; signals raise one of the run's own by default.
     machine : CopySink, optional
         Another machine, for streams that go to one; without it they are left out.
+    records : bool
+        Keep a row of every single request beside the tables (`Run.requests`).
 
     Returns
     -------
@@ -120,7 +135,9 @@ def run_study(
             quick=quick,
             argv=list(argv) or ["raidlab", "run", loaded.study.name],
             far_machine=None if machine is None else machine.name,
+            records=records,
         )
+        execution.records = writer.folder if records else None
         return _run(execution, writer)
 
 
@@ -178,10 +195,101 @@ def resume_run(
         execution = _prepared(loaded, words, destroy, root_seed, is_quick, progress, stop)
         execution.machine = machine
         execution.known = unfinished.answers
+        execution.records = unfinished.folder if unfinished.facts.get("records") else None
         execution.check_members = unfinished.refuse_other_members
         execution.progress.note(f"going on with {folder}: {len(unfinished.answers)} cells are done")
         with catching_signals(execution.stop):
             return _run(execution, RunWriter.resumed(unfinished, execution.loaded))
+
+
+def predict(
+    volume: str | Path,
+    device: str | Path,
+    study: str | Path | LoadedStudy = "slow-box",
+    *,
+    tree: str | None = None,
+    out: str | Path = DEFAULT_OUT,
+    seed: int | None = None,
+    quick: bool = False,
+    destroy: Sequence[str] = (),
+    progress: Progress | None = None,
+    stop: StopFlag | None = None,
+) -> Run:
+    """Measure an array that stands already, and simulate its twin under the same work; keep both in a new folder.
+
+    The study that says so is kept beside the folder. `predictions` sets the two beside one another.
+
+    Parameters
+    ----------
+    volume : str or pathlib.Path
+        The array's block device, a directory of its file system, or a file there.
+    device : str or pathlib.Path
+        The model of its members, by name or file.
+    study : str, pathlib.Path or LoadedStudy
+        Whose workloads and loads are run.
+    tree : str, optional
+        What the array is made of, where the kernel cannot tell.
+    out : str or pathlib.Path
+        Where the run folder is made.
+    seed : int, optional
+        The root seed; the study's by default.
+    quick : bool
+        Use the study's quick budget.
+    destroy : sequence of str
+        The volume, if it may be overwritten.
+    progress : Progress, optional
+        Told how far the run is; silent by default.
+    stop : StopFlag, optional
+        Ends the run when it is raised.
+
+    Returns
+    -------
+    Run
+
+    Raises
+    ------
+    InputError, RefusedError
+        Before anything is measured: where raidlab has no model of what stands there, with the reason.
+    OutputError
+        When the run's folder cannot be written.
+    """
+    refuse_empty("--out", [str(out)])
+    loaded = study if isinstance(study, LoadedStudy) else load_study(study)
+    made = prediction_study(str(volume), str(device), loaded, tree=tree, destroy=destroy, quick=quick)
+    told = progress or Silent()
+    for note in made.notes:
+        told.note(note)
+    file = _kept_study(Path(out), made.text)
+    argv = ["raidlab", "run", str(file)]
+    argv += ["--seed", str(seed)] if seed is not None else []
+    argv += ["--quick"] if quick else []
+    argv += [word for one in destroy for word in ("--destroy", one)]
+    return run_study(
+        file, on=made.on, out=out, seed=seed, quick=quick, destroy=destroy, progress=told, argv=argv, stop=stop
+    )
+
+
+def _kept_study(folder: Path, text: str) -> Path:
+    """The file of a study that raidlab wrote, in the folder of its runs."""
+    name = f"{load_study_text(text, folder / 'study.toml').study.name}.toml"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_file(folder / name, text.encode())
+    except OSError as error:
+        raise OutputError(f"{error.filename or folder / name}: cannot be written: {error.strerror}") from None
+    return folder / name
+
+
+def predictions(run: Run | str | Path) -> list[Prediction]:
+    """Set every array of a run that has a twin beside what that gives in the simulator.
+
+    Parameters
+    ----------
+    run : Run, str or pathlib.Path
+        A run or its folder.
+    """
+    analysis = analyse(run)
+    return predictions_of(analysis, run_checks(analysis))
 
 
 def _words(loaded: LoadedStudy, on: Sequence[str] | None) -> list[str]:
@@ -245,14 +353,16 @@ def _run(execution: Execution, writer: RunWriter) -> Run:
     return load_run(writer.folder)
 
 
-def analyse(run: Run | str | Path) -> Analysis:
+def analyse(run: Analysis | Run | str | Path) -> Analysis:
     """Work out points, metrics and comparisons of a run.
 
     Parameters
     ----------
-    run : Run, str or pathlib.Path
-        A run or its folder.
+    run : Analysis, Run, str or pathlib.Path
+        A run or its folder; what is worked out already stays as it is.
     """
+    if isinstance(run, Analysis):
+        return run
     return Analysis(run if isinstance(run, Run) else load_run(run))
 
 
@@ -295,7 +405,7 @@ def compare(
     return compare_runs(*sides, kinds=metrics, per=per, unequal_capacity=unequal_capacity)
 
 
-def compare_with_published(run: Run | str | Path, study: str | Path | LoadedStudy) -> PublishedComparison:
+def compare_with_published(run: Analysis | Run | str | Path, study: str | Path | LoadedStudy) -> PublishedComparison:
     """Set what a study published beside what a run of it gives.
 
     A study without ``quantities.toml``, or with mistakes in it, or another than the run's is an `InputError`.
@@ -312,7 +422,9 @@ def compare_with_published(run: Run | str | Path, study: str | Path | LoadedStud
     return compare_run(analysis, load_mapping(loaded.file))
 
 
-def published_beside(run: Run, study: str | Path | LoadedStudy, *, keep: bool = True) -> PublishedComparison | None:
+def published_beside(
+    run: Analysis | Run, study: str | Path | LoadedStudy, *, keep: bool = True
+) -> PublishedComparison | None:
     """What a study published beside a run on its own hardware, or on members on the clock, and its conclusions on any.
 
     None where there is neither.
@@ -322,23 +434,23 @@ def published_beside(run: Run, study: str | Path | LoadedStudy, *, keep: bool = 
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
     if not has_mapping(loaded.file):
         return None
-    mapping = load_mapping(loaded.file)
+    mapping, analysis = load_mapping(loaded.file), analyse(run)
     # What a study claims of its own hardware is also asked of real members, whose figures are measured, not predicted.
     # Its conclusions are asked of whatever it was run on.
-    is_published = bool({mapping.quantities.target, *ON_THE_CLOCK} & set(run.cells["target"]))
+    is_published = bool({mapping.quantities.target, *ON_THE_CLOCK} & set(analysis.run.cells["target"]))
     if not is_published and not mapping.quantities.conclusion:
         return None
-    comparison = compare_run(analyse(run), mapping, is_published=is_published)
+    comparison = compare_run(analysis, mapping, is_published=is_published)
     if keep:
         try:
-            with run.directory() as folder:
+            with analysis.run.directory() as folder:
                 write_csv(comparison.rows, folder)
         except OSError as error:
-            raise OutputError(f"{error.filename or run.folder}: cannot be written: {error.strerror}") from None
+            raise OutputError(f"{error.filename or analysis.run.folder}: cannot be written: {error.strerror}") from None
     return comparison
 
 
-def choice_of(run: Run | str | Path, study: str | Path | LoadedStudy) -> Choice | None:
+def choice_of(run: Analysis | Run | str | Path, study: str | Path | LoadedStudy) -> Choice | None:
     """The study's rules of choice, answered with a run and the prices kept with it; None where there are no rules."""
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
     analysis = analyse(run)
@@ -348,7 +460,7 @@ def choice_of(run: Run | str | Path, study: str | Path | LoadedStudy) -> Choice 
     return make_choice(plan, analysis, kept_prices(analysis.run.folder, plan))
 
 
-def sheet_of(run: Run | str | Path, study: str | Path | LoadedStudy) -> Sheet | None:
+def sheet_of(run: Analysis | Run | str | Path, study: str | Path | LoadedStudy) -> Sheet | None:
     """The evaluation sheet of every box of a run; None where the study is no acceptance test, or none of it was run."""
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
     if not has_plan(loaded.file):
@@ -386,6 +498,141 @@ def with_prices(run: Run | str | Path, study: str | Path | LoadedStudy, prices: 
     keep_prices(analyse(run).run.folder, Path(prices))
 
 
+def simulate_margins(
+    run: Run | str | Path,
+    study: str | Path | LoadedStudy | None = None,
+    *,
+    along: Sequence[str] = SIMULATED_AXES,
+    workloads: Sequence[str] = (),
+    repeats: int = LEAST_REPEATS,
+    progress: Progress | None = None,
+    stop: StopFlag | None = None,
+) -> list[BestMargins]:
+    """Find by simulation where each best of a run turns, and keep that in its folder (``margins.json``).
+
+    Parameters
+    ----------
+    run : Run, str or pathlib.Path
+        A run or its folder, with cells on ``sim`` or ``original``; nothing is ever measured.
+    study : str, pathlib.Path or LoadedStudy, optional
+        Its study, if it is not where it was.
+    along : sequence of str
+        Of ``read``, ``chunk``, ``response``, ``depth``.
+    workloads : sequence of str
+        Names of workloads whose bests are looked at; all without any.
+    repeats : int
+        How often each place is simulated, with seeds common to both arrays.
+    progress : Progress, optional
+        Told what is looked at; silent by default.
+    stop : StopFlag, optional
+        Ends it when it is raised; what was found before is kept.
+
+    Returns
+    -------
+    list of BestMargins
+        All margins of the run, the simulated ones among them.
+
+    Raises
+    ------
+    InputError
+        When nothing of the run was simulated, or its study is not as it was.
+    """
+    analysis = analyse(run)
+    findings = run_checks(analysis)
+    contests = contests_of_run(analysis, findings, SIMULATED)
+    _check_along(along)
+    if not contests:
+        having = ", ".join(analysis.targets) or "no cell"
+        message = "has no best on a simulated target whose margins could be found"
+        raise InputError.one("RUN", message, value=having, accepted="a run on sim or original with one best or more")
+    contests = _of_workloads(contests, workloads)
+    loaded = _as_run(analysis.run, study)
+    axes = [axis for axis in SIMULATED_AXES if axis in along]
+    note = (progress or Silent()).note
+    kept = kept_margins(analysis.run)
+    for contest in contests:
+        kept = [*kept, _simulated(loaded, analysis.run, contest, axes, repeats, stop, note, kept)]
+        _keep(analysis.run, with_simulated(margins_of_run(analysis, findings), kept))
+    return margins_of_run(analysis, findings)
+
+
+def _of_workloads(contests: list[Contest], workloads: Sequence[str]) -> list[Contest]:
+    """Those of some workloads, or all."""
+    known = list(dict.fromkeys(contest.comparison.workload for contest in contests))
+    for name in workloads:
+        if name not in known:
+            message = f"has no best that could be moved{did_you_mean(name, known)}"
+            raise InputError.one("--workload", message, value=f"'{name}'", accepted=", ".join(known))
+    return [contest for contest in contests if not workloads or contest.comparison.workload in workloads]
+
+
+def _simulated(
+    loaded: LoadedStudy,
+    run: Run,
+    contest: Contest,
+    axes: Sequence[SimulatedAxis],
+    repeats: int,
+    stop: StopFlag | None,
+    note: Callable[[str], None],
+    kept: Sequence[BestMargins],
+) -> BestMargins:
+    """The simulated margins of one best; those along other axes stay as they are kept."""
+    comparison, first, second = contest.comparison, contest.first, contest.rivals[0]
+    held = first.held if contest.held else None
+    pair = Pair(
+        comparison.target,
+        comparison.workload,
+        first.array,
+        second.array,
+        first.point.depth,
+        None if held is None else held.target_ms,
+    )
+    facts = run.facts
+    found = simulated(
+        loaded, pair, axes, seed=facts["seed"], repeats=repeats, quick=facts["quick"], stop=stop, note=note
+    )
+    turns = [_margin_of(axis, crossing, pair.second, held) for axis, crossing in found]
+    key = (pair.target, pair.workload, pair.first)
+    before = [turn for one in kept if (one.target, one.workload, one.first) == key for turn in one.turns]
+    turns += [turn for turn in before if turn.how == "simulated" and turn.axis not in axes]
+    return BestMargins(*key, pair.second, tuple(turns), contest.level, contest.beside)
+
+
+def _margin_of(axis: SimulatedAxis, crossing: TurningPoint, second: str, held: HoldResult | None) -> Margin:
+    factor = 100.0 if axis == "read" else 1.0
+    low, high = (None if end is None else factor * end for end in (crossing.low, crossing.high))
+    percentile = held.percentile if axis == "response" and held is not None else None
+    return Margin(axis, factor * crossing.now, factor * crossing.at, low, high, second, "simulated", percentile)
+
+
+def _check_along(along: Sequence[str]) -> None:
+    for axis in along:
+        if axis not in SIMULATED_AXES:
+            raise InputError.one("--along", "is no axis", value=f"'{axis}'", accepted=", ".join(SIMULATED_AXES))
+
+
+def _as_run(run: Run, study: str | Path | LoadedStudy | None) -> LoadedStudy:
+    """The study of a run, exactly as it was run."""
+    loaded = study if isinstance(study, LoadedStudy) else load_study(study) if study is not None else None
+    if loaded is None:
+        argv = run.facts["argv"]
+        loaded = load_study(argv[2] if len(argv) > 2 else run.study.name)
+    if (loaded.study.name, loaded.sha256) != (run.study.name, run.facts["study"]["sha256"]):
+        message = f"is not the study of this run, '{run.study.name}', as it was run"
+        raise InputError.one(
+            "STUDY", message, value=f"'{loaded.file}'", accepted="the study file that was run, unchanged"
+        )
+    return loaded
+
+
+def _keep(run: Run, margins: Sequence[BestMargins]) -> None:
+    try:
+        with run.directory() as folder:
+            keep_margins(margins, folder)
+    except OSError as error:
+        raise OutputError(f"{error.filename or run.folder}: cannot be written: {error.strerror}") from None
+
+
 def write_report(
     run: Run | str | Path, *, foreign: Sequence[str | Path] = (), prices: str | Path | None = None
 ) -> Path:
@@ -411,10 +658,11 @@ def write_report(
     if foreign:
         keep_foreign(opened.folder, [Path(file) for file in foreign])
         opened = load_run(opened.folder)
+    analysis = analyse(opened)
     if loaded is None:
-        return write_page(analyse(opened), left_out=why_left_out(opened))
-    published, choice, sheet = published_beside(opened, loaded), choice_of(opened, loaded), sheet_of(opened, loaded)
-    return write_page(analyse(opened), published, choice, sheet)
+        return write_page(analysis, left_out=why_left_out(opened))
+    parts = published_beside(analysis, loaded), choice_of(analysis, loaded), sheet_of(analysis, loaded)
+    return write_page(analysis, *parts)
 
 
 def is_page_current(run: Run) -> bool:
@@ -440,12 +688,12 @@ def why_left_out(run: Run) -> str:
     )
 
 
-def published_again(run: Run, *, keep: bool = True) -> PublishedComparison | None:
+def published_again(run: Analysis | Run, *, keep: bool = True) -> PublishedComparison | None:
     """What its study published beside a run, where that study is still at hand as it was.
 
     With ``keep`` its ``comparison.csv`` is written into the run's folder.
     """
-    loaded = study_of(run)
+    loaded = study_of(run.run if isinstance(run, Analysis) else run)
     return None if loaded is None else published_beside(run, loaded, keep=keep)
 
 
@@ -456,6 +704,49 @@ def study_of(run: Run) -> LoadedStudy | None:
     except InputError:
         return None
     return loaded if loaded.sha256 == run.facts["study"]["sha256"] else None
+
+
+def recommend(
+    need: str | Path | Mapping[str, Plain],
+    *,
+    out: str | Path | None = None,
+    quick: bool = False,
+    progress: Progress | None = None,
+    stop: StopFlag | None = None,
+) -> Recommendation:
+    """Which array to build: the cheapest or the fastest that meets a need.
+
+    Parameters
+    ----------
+    need : str, pathlib.Path or mapping
+        The file of a need, or the same as a table.
+    out : str or pathlib.Path, optional
+        A folder for the answer, its page and a study that measures it; nothing is written by default.
+    quick : bool
+        A third of the runs.
+    progress, stop
+        As for `run_study`.
+
+    Returns
+    -------
+    Recommendation
+        The document of ``recommendation.json``; ``answer`` is None where nothing meets the need.
+
+    Raises
+    ------
+    InputError
+        Before anything is simulated.
+    OutputError
+        When the folder cannot be written.
+    """
+    loaded = load_need(Path(need)) if isinstance(need, str | Path) else need_of(need)
+    if out is not None:
+        refuse_empty("out", [str(out)])
+    answer = make_recommendation(loaded, quick=quick, progress=progress, stop=stop)
+    if out is not None:
+        write_recommendation(answer, Path(out))
+        write_recommendation_page(answer, Path(out))
+    return answer
 
 
 def check_figures(loaded: LoadedStudy) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import dataclasses
 import shutil
 import sys
 import tempfile
@@ -22,21 +23,20 @@ sys.path.insert(0, str(HERE))
 from lab import LabError, boot_lab, need_lab  # noqa: E402
 from witness_cases import (  # noqa: E402
     MEMBER_MIB,
-    REQUESTS,
     SPAN_MIB,
     Case,
     Figures,
     Verdict,
     cases,
     judge,
-    loadgen_offsets,
     simulate,
 )
 
 COMMITTED = HERE.parent / "md-witness"
 FIGURES = "md.csv"
 MADE_WITH = "made-with.txt"
-COLUMNS = ("case", "iops", "p90_us", "member_reads", "member_writes")
+FIELDS = tuple(field.name for field in dataclasses.fields(Figures))
+DECIMALS = {"iops": 3, "reads": 4, "writes": 4}
 
 
 def run_md(wanted: list[Case], work: Path) -> dict[Case, Figures]:
@@ -51,8 +51,9 @@ def run_md(wanted: list[Case], work: Path) -> dict[Case, Figures]:
 def boot(wanted: list[Case], service_ns: int, work: Path) -> dict[Case, Figures]:
     """Boot the lab once for cases of one service time."""
     plan = [
-        f"{case.name} {case.level} {case.chunk_kib or '-'} {case.members} {case.operation[0]} {case.depth}"
-        f" {REQUESTS} {SPAN_MIB} {case.seed}\n"
+        f"{case.name} {case.level} {case.chunk_kib or '-'} {case.layout or '-'} {case.members} {case.read_percent}"
+        f" {case.depth} {case.requests} {SPAN_MIB} {case.seed} {case.block_bytes}"
+        f" {case.block_bytes if case.align_bytes is None else case.align_bytes}\n"
         for case in wanted
     ]
     (work / "plan").write_text("".join(plan))
@@ -65,24 +66,29 @@ def boot(wanted: list[Case], service_ns: int, work: Path) -> dict[Case, Figures]
         service_ns=service_ns,
         size_mb=MEMBER_MIB,
         memory_mb=2048,
-        limit_s=1800,
+        limit_s=3600,
     )
     found = {}
     for case, line in zip(wanted, (work / "results").read_text().splitlines(), strict=True):
         name, *words = line.split()
         said = dict(word.split("=") for word in words)
-        if name != case.name or int(said["requests"]) != REQUESTS:
+        if name != case.name or int(said["requests"]) != case.requests:
             raise LabError(f"the lab ran another case than {case.name}: {line}")
         addresses = [int(word) for word in (work / f"addresses-{case.name}").read_text().split()]
-        if addresses != loadgen_offsets(case.seed, case.depth):
+        if addresses != case.offsets:
             raise LabError(f"loadgen asked for other places than those the simulator is given ({case.name})")
-        found[case] = Figures(
-            iops=float(said["iops"]),
-            p90_us=float(said["p90_us"]),
-            reads=int(said["member_reads"]) / REQUESTS,
-            writes=int(said["member_writes"]) / REQUESTS,
-        )
+        found[case] = figures_of(case, said)
     return found
+
+
+def figures_of(case: Case, said: dict[str, str]) -> Figures:
+    """The figures in a line of the lab's results."""
+    return Figures(
+        **{key: float(said[key]) for key in FIELDS if key in said and key not in ("reads", "writes")},
+        reads=int(said["member_reads"]) / case.requests,
+        writes=int(said["member_writes"]) / case.requests,
+        bytes=(int(said["member_read_bytes"]) + int(said["member_write_bytes"])) / case.requests,
+    )
 
 
 def read_committed() -> dict[Case, Figures]:
@@ -91,7 +97,7 @@ def read_committed() -> dict[Case, Figures]:
     with (COMMITTED / FIGURES).open(newline="") as file:
         rows = list(csv.DictReader(file))
     return {
-        by_name[row["case"]]: Figures(*(float(row[column]) for column in COLUMNS[1:]))
+        by_name[row["case"]]: Figures(**{field: float(row[field]) for field in FIELDS})
         for row in rows
         if row["case"] in by_name
     }
@@ -102,15 +108,16 @@ def write_committed(found: dict[Case, Figures], versions: str) -> None:
     COMMITTED.mkdir(exist_ok=True)
     with (COMMITTED / FIGURES).open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer.writerow(("case", *FIELDS))
         for case, md in found.items():
-            writer.writerow((case.name, f"{md.iops:.3f}", f"{md.p90_us:.3f}", f"{md.reads:.4f}", f"{md.writes:.4f}"))
+            figures = dataclasses.asdict(md).items()
+            writer.writerow((case.name, *(f"{value:.{DECIMALS.get(key, 1)}f}" for key, value in figures)))
     (COMMITTED / MADE_WITH).write_text(versions)
 
 
 HEADER = (
-    f"{'case':32} {'IOPS: md':>10} {'simulated':>10} {'error':>7}   {'p90 ms: md':>10} {'simulated':>10} {'error':>7}"
-    f"   {'members R+W: md':>15} {'simulated':>11}  verdict"
+    f"{'case':38} {'IOPS: md':>10} {'simulated':>10} {'error':>7}   {'p90 error ms: read':>18} {'write':>7}"
+    f"   {'members R+W: md':>15} {'simulated':>13} {'bytes':>7}  verdict"
 )
 
 
@@ -118,10 +125,11 @@ def table_line(case: Case, md: Figures, simulated: Figures, verdict: Verdict) ->
     """One case."""
     members_md, members = (f"{f.reads:.3f}+{f.writes:.3f}" for f in (md, simulated))
     word = "holds" if not verdict.outside else f"OUTSIDE: {', '.join(verdict.outside)}"
+    read_p90, write_p90 = (error / 1000 for error in verdict.p90_errors_us)
     return (
-        f"{case.name:32} {md.iops:10.1f} {simulated.iops:10.1f} {100 * verdict.iops_error:+6.2f}%"
-        f"   {md.p90_us / 1000:10.2f} {simulated.p90_us / 1000:10.2f} {verdict.p90_error_us / 1000:+7.2f}"
-        f"   {members_md:>15} {members:>11}  {word}"
+        f"{case.name:38} {md.iops:10.1f} {simulated.iops:10.1f} {100 * verdict.iops_error:+6.2f}%"
+        f"   {read_p90:+18.2f} {write_p90:+7.2f}"
+        f"   {members_md:>15} {members:>13} {100 * (simulated.bytes / md.bytes - 1):+6.2f}%  {word}"
     )
 
 
@@ -130,7 +138,7 @@ def compare(figures: dict[Case, Figures]) -> int:
     print(HEADER)
     verdicts: dict[Case, Verdict] = {}
     for case, md in figures.items():
-        simulated = simulate(case, loadgen_offsets(case.seed, case.depth))
+        simulated = simulate(case)
         verdicts[case] = judge(case, md, simulated)
         print(table_line(case, md, simulated, verdicts[case]), flush=True)
     outside = sum(bool(verdict.outside) for verdict in verdicts.values())
@@ -146,7 +154,11 @@ def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description="The simulator beside real Linux md over the same exact disks.")
     action = parser.add_mutually_exclusive_group()
-    action.add_argument("--write", action="store_true", help="keep md's figures in tests/md-witness")
+    action.add_argument(
+        "--write",
+        action="store_true",
+        help="keep md's figures in tests/md-witness; with --only, those beside the others",
+    )
     action.add_argument("--committed", action="store_true", help="boot nothing: compare with the figures kept there")
     parser.add_argument("--only", default="", metavar="WORD", help="cases whose name contains this")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="also keep what the lab wrote in DIR")
@@ -154,8 +166,6 @@ def main() -> int:
     wanted = [case for case in cases() if arguments.only in case.name]
     if not wanted:
         parser.error(f"--only {arguments.only}: no case is called so, such as {cases()[0].name}")
-    if arguments.write and arguments.only:
-        parser.error("--write keeps the figures of all cases; leave out --only")
     if arguments.committed:
         known = read_committed()
         return int(compare({case: known[case] for case in wanted if case in known}) > 0)
@@ -169,7 +179,8 @@ def main() -> int:
         print(f"witness.py: {error}", file=sys.stderr)
         return 2
     if arguments.write:
-        write_committed(found, versions)
+        kept = read_committed() | found
+        write_committed({case: kept[case] for case in cases() if case in kept}, versions)
     return int(compare(found) > 0)
 
 

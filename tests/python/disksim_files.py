@@ -127,7 +127,9 @@ def specs(**changes: str) -> str:
 SET_UP = """# a small set-up
 disksim_global Global { Init Seed = 42, Real Seed = 42, Stat definition file = statdefs }
 disksim_stats Stats { bus stats = disksim_bus_stats { Print bus idle stats = 1 } }
-disksim_iodriver DRIVER0 { type = 1, Constant access time = 0.0 }
+disksim_iodriver DRIVER0 { type = 1, Constant access time = 0.0, Use queueing in subsystem = 1,
+   Scheduler = disksim_ioqueue { Scheduling policy = 1, Sequential stream scheme = 0, Overlapping request scheme = 0,
+      Scheduling timeout scheme = 0, Scheduling priority scheme = 0 } }
 disksim_bus BUS0 { type = 1, Arbitration type = 1, Arbitration time = 0.0,
    Read block transfer time = 0.0, Write block transfer time = 0.0, Print stats = 0 }
 disksim_bus BUS1 { type = 1, Arbitration type = 1, Arbitration time = 0.0,

@@ -37,12 +37,27 @@ class Block:
         lines = self.text.replace("\\\n", " ").splitlines()
         if self.language == "text":
             lines = [line[2:] for line in lines if line.startswith("$ ")]
-        for line in lines:
-            words = shlex.split(line, comments=True)
+        for words in _split(lines):
             # What a shell does with the output is not the command's.
             ends = [index for index, word in enumerate(words) if word in (">", "|", "&&", ";")]
             if words:
                 yield words[: ends[0]] if ends else words
+
+
+def _split(lines: list[str]) -> Iterator[list[str]]:
+    """The words of each command; a quoted word may go on over lines."""
+    begun = ""
+    for line in lines:
+        begun += line
+        try:
+            words = shlex.split(begun, comments=True)
+        except ValueError:
+            begun += "\n"
+        else:
+            begun = ""
+            yield words
+    if begun:
+        raise ValueError(f"a quotation has no end: {begun}")
 
 
 def name_of(page: Path) -> str:

@@ -6,12 +6,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-import polars as pl
 import pytest
 
 from raidlab.analysis.checks import INVALID, PASS, WARN, Finding
 from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison, HoldResult
-from raidlab.analysis.metrics.comparison import NEVER_EXCEEDED
+from raidlab.analysis.metrics.comparison import ALWAYS_EXCEEDED, NEVER_EXCEEDED
 from raidlab.analysis.metrics.point import Point
 from raidlab.api import analyse
 from raidlab.report import answers
@@ -36,8 +35,8 @@ def row(
     )
 
 
-def held(percent: float, bound: str = "between") -> HoldResult:
-    return HoldResult(90, 20.0, percent, 4.0, percent, bound, (percent, percent * 1.001))
+def held(percent: float, bound: str = "between", target_ms: float = 20.0) -> HoldResult:
+    return HoldResult(90, target_ms, percent, 100.0, 4.0, percent, bound, (percent, percent * 1.001))
 
 
 def answer(
@@ -131,17 +130,15 @@ def test_a_workload_that_only_one_array_ran_is_not_counted_among_those_compared(
     assert summary == "Beside raid0, raid10 is best or as good as the best in 2 of 2 workloads."
 
 
-@pytest.mark.parametrize(("reference", "said"), [("raid0", ""), ("raid10", "raid0 has no redundancy.")])
-def test_arrays_that_lack_the_redundancy_of_the_reference_are_named(
-    small_run: Run, monkeypatch: pytest.MonkeyPatch, reference: str, said: str
+@pytest.mark.parametrize("reference", ["raid0", "raid10"])
+def test_the_card_says_how_many_members_of_each_array_may_fail(
+    small_run: Run, monkeypatch: pytest.MonkeyPatch, reference: str
 ) -> None:
     compare = small_run.study.compare[0].model_copy(update={"reference": reference})
     monkeypatch.setitem(small_run.__dict__, "study", small_run.study.model_copy(update={"compare": [compare]}))
-    # Where chunks do not divide a member, even RAID 0 leaves a little of it over.
-    rounded = pl.col("storage_efficiency") * (1 - 1e-6)
-    monkeypatch.setitem(small_run.__dict__, "cells", small_run.cells.with_columns(rounded))
     (card,) = cards_of(analyse(small_run), [], has_published=False)
-    assert (card.unprotected, card.has_no_redundancy) == (said, not said)
+    assert card.failures_borne == "Members that may fail, whichever: raid0 none, raid5 1, raid10 1."
+    assert card.has_no_redundancy == (reference == "raid0")
 
 
 def test_no_difference_is_an_answer() -> None:
@@ -187,6 +184,46 @@ def test_equal_response_time_is_claimed_only_where_it_was_met(bound: str, basis:
         row("raid10", (50.0, 51.0, 49.0), reference, held(60, bound)),
     ]
     assert basis in sentence(rows)
+
+
+def _missing(array: str, bound: str) -> ComparedArray:
+    found = replace(held(60, bound), relative_percent=None) if bound == ALWAYS_EXCEEDED else held(60, bound)
+    return row(array, (50.0, 51.0, 49.0), RATES["raid0"], found)
+
+
+def test_workloads_that_hold_no_response_time_are_told_from_those_that_do() -> None:
+    reference = RATES["raid0"]
+    at_target = [row("raid0", reference, reference, held(100)), row("raid10", (50, 51, 49), reference, held(60))]
+    found = answer(at_target, closed(raid0=reference, raid10=(70, 71, 69)))
+    assert found.basis == (
+        "Throughput per disk at the same p90 of response time (20 ms) in small writes, and at queue depth 8"
+        " in small writes again (no response time is held there), as a share of raid0"
+    )
+    # Each is judged by its own figures.
+    assert [clause.figure.split(" %")[0] for clause in found.clauses] == ["60", "70"]
+
+
+def test_two_targets_are_not_said_to_be_one() -> None:
+    reference = RATES["raid0"]
+    tables = [
+        [row("raid0", reference, reference, held(100, target_ms=ms)), row("raid5", (50, 51, 49), reference, held(60))]
+        for ms in (20.0, 30.0)
+    ]
+    assert answer(*tables).basis == "Throughput per disk at the same p90 of response time, as a share of raid0"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "why"),
+    [
+        ((ALWAYS_EXCEEDED, "between"), "raid10 misses the target even with one request at a time"),
+        ((ALWAYS_EXCEEDED, ALWAYS_EXCEEDED), "raid10 and raid5 miss the target even with one request at a time"),
+        ((NEVER_EXCEEDED, "between"), "raid10 stays below the target at every depth tried"),
+    ],
+)
+def test_why_an_answer_is_not_given_at_the_target_is_said(bounds: tuple[str, str], why: str) -> None:
+    rows = [row("raid0", RATES["raid0"], RATES["raid0"], held(100))]
+    rows += [_missing(array, bound) for array, bound in zip(("raid10", "raid5"), bounds, strict=True)]
+    assert f"at queue depth 8 in small writes ({why}), as a share of raid0: " in sentence(rows)
 
 
 def test_overload_is_no_response_time() -> None:

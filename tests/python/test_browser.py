@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from browser_scripts import OVERLAPS, TOO_FAINT
 from conftest import SMALL_STUDY
 from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, compare, run_study, write_report
@@ -44,49 +45,6 @@ reference = "alone"
 equal = "user_capacity"
 per = "array"
 """
-# Text against what lies behind it, as WCAG 2.2 defines contrast; large text is text of 24 px, or of 18.66 px in bold.
-TOO_FAINT = """() => {
-  const canvas = new OffscreenCanvas(1, 1).getContext("2d");
-  const parse = (colour) => {
-    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
-    return [...canvas.getImageData(0, 0, 1, 1).data];
-  };
-  const linear = (part) => (part /= 255) <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
-  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-  const behind = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const found = parse(getComputedStyle(at).backgroundColor);
-      if (found[3] === 255) return found;
-    }
-    return [255, 255, 255, 255];
-  };
-  const faint = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const owner = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || !owner.checkVisibility() || owner.closest("script, style, .sr")) continue;
-    const style = getComputedStyle(owner);
-    const ink = parse(owner.namespaceURI.endsWith("svg") ? style.fill : style.color);
-    const [a, b] = [light(ink), light(behind(owner))].sort((x, y) => y - x);
-    const size = parseFloat(style.fontSize);
-    const least = size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? 3 : 4.5;
-    const contrast = (a + 0.05) / (b + 0.05);
-    if (contrast < least) faint.push(`${walker.currentNode.data.trim().slice(0, 40)} ${contrast.toFixed(2)}`);
-  }
-  return faint;
-}"""
-OVERLAPS = """() => [...document.querySelectorAll("svg.chart")].flatMap((chart) => {
-  if (!chart.checkVisibility()) return [];
-  const texts = [...chart.querySelectorAll("text")].filter((text) => text.textContent.trim());
-  const boxes = texts.map((text) => text.getBoundingClientRect());
-  const found = [];
-  for (let i = 0; i < boxes.length; i += 1) for (let j = i + 1; j < boxes.length; j += 1) {
-    const width = Math.min(boxes[i].right, boxes[j].right) - Math.max(boxes[i].left, boxes[j].left);
-    const height = Math.min(boxes[i].bottom, boxes[j].bottom) - Math.max(boxes[i].top, boxes[j].top);
-    if (width > 2 && height > 3) found.push(`${texts[i].textContent} / ${texts[j].textContent}`);
-  }
-  return found;
-})"""
 COUNT_SHIFTS = """
   window.shifts = [];
   new PerformanceObserver((list) => window.shifts.push(...list.getEntries().map((entry) => entry.value)))
@@ -203,15 +161,20 @@ def test_a_mark_that_is_pointed_at_tells_its_figures(browser: Any, report: Path)
         assert not tip.is_visible()
         chart = page.locator("svg.chart:visible").first
         mark = chart.locator("[aria-label^='raid10, queue depth']").first
+        # A page that is still being scrolled to the mark takes the tip away again.
+        mark.scroll_into_view_if_needed()
+        page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
         mark.hover()
+        tip.wait_for(state="visible")
         said = mark.get_attribute("aria-label")
-        assert tip.is_visible() and tip.inner_text() == said and "% of raid0" in said
+        assert tip.inner_text() == said and "% of raid0" in said
         page.mouse.move(2, 2)
-        assert not tip.is_visible()
+        tip.wait_for(state="hidden")
         chart.press("ArrowRight")
-        assert tip.is_visible() and "raid0" in tip.inner_text()
+        tip.wait_for(state="visible")
+        assert "raid0" in tip.inner_text()
         chart.press("Escape")
-        assert not tip.is_visible()
+        tip.wait_for(state="hidden")
 
 
 def test_every_figure_says_what_it_shows(browser: Any, report: Path) -> None:

@@ -222,7 +222,7 @@ def test_report_and_export_end_with_the_verdict(
 
 
 def test_what_is_no_path_is_no_run() -> None:
-    with pytest.raises(InputError, match="run: None: is no path; accepted: a folder in runs/"):
+    with pytest.raises(InputError, match="run: None: is no path; accepted: the folder of a run"):
         raidlab.load_run(None)  # type: ignore[arg-type]
 
 

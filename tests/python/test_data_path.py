@@ -71,6 +71,46 @@ def test_a_lone_request_pays_for_the_path(run: Run) -> None:
     assert shallow.response.percentile_ns(50) == pytest.approx(1_000_000 + 1_124_000 + 10_000, rel=0.001)
 
 
+SHARED = (
+    STUDY.replace(
+        'device = { kind = "fixed", capacity_bytes = 1073741824, read_us = 1000.0, write_us = 1000.0 }',
+        """device = { kind = "hdd", rpm = 6000, heads = 2, zones = [{ cylinders = 2000, sectors_per_track = 100 }], \
+seek = { kind = "constant", ms = 1.0 }, bus = { read_sector_ms = 0.1, write_sector_ms = 0.1 } }""",
+    )
+    .replace("raid0(2, ", "raid0(4, ")
+    .replace(
+        'member_path = [{ station = "bus", phase = "data", cost = "100us", mb_s = 64.0, only = [0, 1] }]',
+        'member_path = [{ station = "bus", phase = "bus" }]',
+    )
+)
+
+
+def test_disks_on_one_bus_take_it_in_turns(tmp_path: Path) -> None:
+    assert 'phase = "bus"' in SHARED and "read_sector_ms" in SHARED
+    _, together = analyse(run_study(study(tmp_path, SHARED), out=tmp_path / "runs")).points
+    bus = next(part for part in parts_of(together) if part.name == "bus")
+    # 128 sectors of 0.1 ms a request, in which a disk also gets to the next one: four of them want more than there is.
+    assert 0.9 < bus.share <= 1.0
+    assert together.per_s("all_requests") <= 1.001e3 / 12.8
+    assert bus.wait_ns is not None and bus.wait_ns > 1e6
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ('phase = "bus"', 'phase = "bus", cost = "1us"', "member_path"),
+        ('"bus" }, {', '"bus", servers = 2 }, {', "member_path"),
+        ("bus = { read_sector_ms = 0.1, write_sector_ms = 0.1 }", "queue_depth = 1", "accepted: a disk with a [bus]"),
+    ],
+)
+def test_what_is_no_bus_of_disks_is_refused_before_a_run(tmp_path: Path, old: str, new: str, where: str) -> None:
+    assert old in SHARED
+    with pytest.raises(InputError) as caught:
+        run_study(study(tmp_path, SHARED.replace(old, new)), out=tmp_path / "runs")
+    assert where in str(caught.value)
+    assert not (tmp_path / "runs").exists()
+
+
 def test_the_report_names_the_limit(run: Run) -> None:
     page = write_report(run).read_text(encoding="utf-8")
     assert "The data path: what limits" in page

@@ -22,6 +22,17 @@ from raidlab.formats.disksim import read_trace
 from raidlab.stats.demerit import demerit
 
 FIXED = 'kind = "fixed"\ncapacity_bytes = 1048576\nread_us = 100\nwrite_us = 50\n'
+FIGURE = """
+[[published]]
+name = "random reads"
+value = 1500
+unit = "IOPS"
+source = "a leaflet"
+read = 1.0
+size = "4KiB"
+address = "random"
+depth = 4
+"""
 
 
 def command(*words: str | Path) -> tuple[int, str, str]:
@@ -162,7 +173,7 @@ def test_mistakes_on_the_command_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         command("import", tmp_path / "lost.parv")
     (tmp_path / "bad.toml").write_text('kind = "hdd"\n', encoding="utf-8")
-    with pytest.raises(InputError, match="is no device model"):
+    with pytest.raises(InputError, match=r"bad\.toml: .* is missing"):
         command("show", tmp_path / "bad.toml")
 
 
@@ -195,23 +206,12 @@ def test_a_model_is_held_to_what_was_published_of_it() -> None:
 
 def test_a_model_that_misses_is_told_so(tmp_path: Path) -> None:
     file = tmp_path / "slow.toml"
-    figure = """
-[[published]]
-name = "random reads"
-value = {value}
-unit = "IOPS"
-source = "a leaflet"
-read = 1.0
-size = "4KiB"
-address = "random"
-depth = 4
-"""
     device = 'kind = "fixed"\ncapacity_bytes = 1073741824\nread_us = 1000.0\nwrite_us = 1000.0\n'
-    file.write_text(device + figure.format(value=2000), encoding="utf-8")
+    file.write_text(device + FIGURE.replace("1500", "2000"), encoding="utf-8")
     out = command("validate", file)[1]
     assert "-50.0 % MISS" in out
     assert "source: a leaflet" in out
-    file.write_text(device + figure.format(value=1000), encoding="utf-8")
+    file.write_text(device + FIGURE.replace("1500", "1000"), encoding="utf-8")
     assert "MISS" not in command("validate", file)[1]
 
 
@@ -219,9 +219,22 @@ depth = 4
     ("text", "where", "said"),
     [
         ("", "device", "has no [[published]] figures"),
-        ("published = 3", "device", "published is no list of tables"),
-        ("[[published]]\nname = 3", "published[0]", "valid string"),
-        ("[[published]]\nnam = 3", "published[0]", "required"),
+        ("published = 3", "published", "is no list of tables"),
+        ("published = [3]", "published[0]", "is not a table; accepted: a table of keys"),
+        (FIGURE.replace('"a leaflet"', "3"), "published[0].source", "3: is not text; accepted: text in quotes"),
+        (FIGURE.replace("depth", "dept"), "published[0].dept", "did you mean 'depth'?; accepted: address, at, depth"),
+        (FIGURE.replace("4KiB", "4KiX"), "published[0].size", "'KiX' is not a unit of size; accepted: a size above 0"),
+        (
+            FIGURE.replace("4KiB", "600"),
+            "published[0].size",
+            "600: is no request to this device; accepted: whole sectors",
+        ),
+        (
+            FIGURE + 'initial = "steady"',
+            "published[0].initial",
+            "'steady': is no state of this device; accepted: no such key",
+        ),
+        (FIGURE * 2, "published[1].name", "'random reads': stands twice; accepted: a name of its own each"),
     ],
 )
 def test_published_figures_that_make_no_sense(tmp_path: Path, text: str, where: str, said: str) -> None:
@@ -230,6 +243,88 @@ def test_published_figures_that_make_no_sense(tmp_path: Path, text: str, where: 
     file.write_text(device + text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
         command("validate", file)
-    (problem,) = caught.value.problems
-    assert problem.where.startswith(where)
-    assert said in problem.message
+    problem = next(one for one in caught.value.problems if one.where == where)
+    assert said in str(problem)
+    # In the file itself, at a line of its own table.
+    assert where == "device" or (problem.file.endswith("odd.toml") and (problem.line or 0) > 4)
+
+
+@pytest.mark.parametrize("name", ["cloud-gp3", "cloud-gp2"])
+def test_volumes_of_clouds_give_what_their_buckets_let_through(name: str) -> None:
+    figures = json.loads(command("validate", name, "--json")[1])["figures"]
+    assert all(figure["is_met"] for figure in figures), figures
+
+
+def test_a_burst_is_there_once(tmp_path: Path) -> None:
+    file = tmp_path / "small.toml"
+    # Credits for half a second at 1,000 a second, then 100 a second: after the warm-up none are left.
+    file.write_text(
+        'like = "cloud-gp2"\nthrottle = [{ ops_s = 100, burst_ops = 500 }, { ops_s = 1000 }]\n'
+        + FIGURE.replace("1500", "100").replace("depth = 4", "depth = 32"),
+        encoding="utf-8",
+    )
+    assert "MISS" not in command("validate", file)[1]
+    shown = json.loads(command("show", file, "--json")[1])
+    assert [limit["ops_s"] for limit in shown["parameters"]["throttle"]] == [100, 1000]
+    file.write_text('like = "cloud-gp3"\nthrottle = [{ ops = 3 }]\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"small\.toml:2: throttle\[0\]\.ops: unknown key; did you mean 'ops_s'"):
+        command("show", file)
+    file.write_text('like = "cloud-gp3"\nthrottle = [{ ops_s = 0 }]\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"small\.toml:2: throttle\[0\]\.ops_s: 0 must lie between"):
+        command("show", file)
+
+
+def test_every_mistake_in_published_figures_is_told_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "odd.toml"
+    device = 'kind = "fixed"\ncapacity_bytes = 1073741824\nread_us = 1000.0\nwrite_us = 1000.0\n'
+    wrong = FIGURE.replace("depth = 4", "depth = 0").replace('"IOPS"', '"ops"')
+    file.write_text(device + wrong + FIGURE.replace("read = 1.0\n", ""), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        command("validate", file)
+    assert {problem.where for problem in caught.value.problems} == {
+        "published[0].depth",
+        "published[0].unit",
+        "published[1].read",
+    }
+    assert "raidlab-published-" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            FIXED.replace("1048576", '"1GB"'),
+            ":2: capacity_bytes: '1GB': is not a whole number; accepted: a whole number",
+        ),
+        (FIXED.replace("1048576", "-1"), ":2: capacity_bytes: -1: is out of range; accepted: a whole number from 0 up"),
+        (FIXED.replace("100", "'x'"), ":3: read_us: 'x': is not a number; accepted: a number"),
+        (FIXED + "name = 3\n", ":5: name: 3: is not text; accepted: text in quotes"),
+        (FIXED.replace("read_us", "red_us"), ":3: red_us: unknown key; did you mean 'read_us'?; accepted: name"),
+        (FIXED.replace("read_us = 100\n", ""), "read_us: is missing"),
+        (FIXED.replace("fixed", "fixd"), ":1: kind: 'fixd': is no kind of device; accepted: hdd, ssd, fixed"),
+        (FIXED.replace('kind = "fixed"', ""), "kind: is missing; accepted: hdd, ssd, fixed"),
+        (FIXED + "scheduler = 'fcfs'\n", ":5: scheduler: 'fcfs': is not known here; accepted: fifo, sstf"),
+        (
+            FIXED + "scheduler = { aged_sptf = { percent = 2, age = 3 } }\n",
+            ":5: scheduler.aged_sptf.age: unknown key; accepted: percent",
+        ),
+        (FIXED + "published = 3\n", ":5: published: 3: is no list of tables; accepted: [[published]] tables"),
+    ],
+)
+def test_a_mistake_in_a_device_file_names_key_value_and_what_is_accepted(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "odd.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        command("show", file)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(str(file))
+
+
+def test_what_is_no_device_file_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("root:x:0\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"words\.txt is not valid TOML"):
+        command("show", tmp_path / "words.txt")
+    with pytest.raises(InputError, match=r"cannot be read: .*directory"):
+        command("show", tmp_path)
+    with pytest.raises(InputError, match="there is no such device"):
+        command("show", tmp_path / "lost.txt")

@@ -65,6 +65,33 @@ def test_a_whole_set_up(tmp_path: Path) -> None:
     assert set(device["provenance"]) == set(device) - {"kind", "name", "description", "provenance"}
 
 
+@pytest.mark.parametrize(
+    ("policy", "queueing", "expected"),
+    [
+        ("1", "1", {"queue_depth": 8, "scheduler": "clook"}),
+        ("3", "1", {"queue_depth": 8, "scheduler": "clook", "host_scheduler": "clook"}),
+        ("4", "0", {"queue_depth": 1, "scheduler": "fifo", "host_scheduler": "sstf"}),
+        ("18", "0", {"queue_depth": 1, "scheduler": "fifo", "host_scheduler": {"vscan": {"percent": 20}}}),
+    ],
+)
+def test_the_drivers_queue_is_the_hosts(tmp_path: Path, policy: str, queueing: str, expected: dict[str, Any]) -> None:
+    driver = files.SET_UP.replace("{ Scheduling policy = 1", f"{{ Scheduling policy = {policy}")
+    driver = driver.replace("Use queueing in subsystem = 1", f"Use queueing in subsystem = {queueing}")
+    found = imported(tmp_path, set_up=driver)
+    assert found.notes == ()
+    keys = ("queue_depth", "scheduler", "host_scheduler")
+    assert {key: found.device[key] for key in keys if key in found.device} == expected
+    assert capacity_sectors(found.device) == files.SECTORS
+
+
+def test_what_a_driver_does_besides_is_named(tmp_path: Path) -> None:
+    driver = files.SET_UP.replace("{ Scheduling policy = 1", "{ Scheduling policy = 8")
+    driver = driver.replace("Scheduling timeout scheme = 0", "Scheduling timeout scheme = 1")
+    notes = [str(note) for note in imported(tmp_path, set_up=driver).notes]
+    assert [note.split(": ")[1] for note in notes] == ["Scheduling timeout scheme = 1", "Scheduling policy = 8"]
+    assert "host_scheduler" not in imported(tmp_path, set_up=driver).device
+
+
 def test_overheads_are_scaled_and_the_bus_paces(tmp_path: Path) -> None:
     device = imported(tmp_path).device
     commands = device["commands"]
@@ -221,7 +248,7 @@ def test_what_the_model_lacks_is_named_with_its_line(tmp_path: Path) -> None:
         line = next(number for number, text in enumerate(lines, start=1) if key in text)
         assert any(note.startswith(f"small.diskspecs:{line}: {key} = 1: ") for note in notes), notes
     assert any("Read directly to buffer = 0: " in note for note in notes)
-    assert any(note.startswith("small.parv:7: Arbitration time = 0.1: ") for note in notes)
+    assert any(note.startswith("small.parv:9: Arbitration time = 0.1: ") for note in notes)
     assert f"small.model:2: Block count = 1000000: the layout holds {files.SECTORS} sectors; those count" in notes
     assert len(notes) == 6
 

@@ -241,7 +241,7 @@ def test_a_cell_that_was_late_for_a_moment_is_run_again_slower_and_says_so(
 ) -> None:
     asked: list[str] = []
 
-    def answer(request: str, _on_progress: object) -> dict[str, Any]:
+    def answer(request: str, *_: object) -> dict[str, Any]:
         asked.append(request)
         said = "INVALID" if late[len(asked) - 1] else "PASS"
         return {

@@ -29,6 +29,7 @@ from raidlab.published.rules import load_choice
 from raidlab.published.scorecard.facts import FactsFile
 from raidlab.results import Run
 from raidlab.study import Study, load_study
+from raidlab.study.device import load_device
 from raidlab.study.mapping import Columns, Quantities
 from raidlab.study.parameters import load_parameters
 
@@ -175,6 +176,10 @@ def test_toml_is_what_it_says(block: Block, place: Path) -> None:
         Columns.model_validate(document)
     elif {"measure", "claim", "fit", "derived", "conclusion"} & document.keys():
         Quantities.model_validate({"target": "original", **document})
+    elif document.keys() == {"power"}:
+        load_device({"like": "hdd-7200", **document}, file)
+    elif "like" in document:
+        load_device(str(file), file)
     elif "array" in document and "name" in document:
         load_study(file)
     else:

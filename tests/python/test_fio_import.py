@@ -163,6 +163,8 @@ def test_how_requests_are_handed_over(tmp_path: Path) -> None:
 def test_places(tmp_path: Path) -> None:
     zipf = said(lane(tmp_path, "size=1m rw=randread random_distribution=zipf:0.9"))["workload"]["address"]
     assert zipf == {"kind": "zipf", "theta": 0.9}
+    anew = said(lane(tmp_path, "size=1m rw=randread percentage_random=25"))["workload"]["address"]
+    assert anew == {"kind": "mixed", "sequential": 0.75, "local": 0.0}
     gaps = said(lane(tmp_path, "size=1m rw=write:12k"))["workload"]
     assert (gaps["address"], gaps["align"]) == ({"kind": "strided", "stride": 16384}, 512)
 
@@ -271,6 +273,10 @@ def test_one_worker_holds_a_percentile_for_all_clones(tmp_path: Path) -> None:
         ("[j]\nsize=1m\nioengine=rbd\n", "job.fio:3: 'ioengine=rbd': raidlab has no such I/O engine"),
         ("[j]\nsize=1m\nbs=(4*1024)\n", "job.fio:3: 'bs=(4*1024)': raidlab does no arithmetic"),
         ("[j]\nsize=1m\nrandom_distribution=pareto:0.2\n", "raidlab does not draw from 'pareto'"),
+        (
+            "[j]\nsize=1m\nrw=randread\nrandom_distribution=zipf:0.9\npercentage_random=5\n",
+            "goes on from uniformly drawn places only",
+        ),
         ("[j]\nsize=1m\nbs=4k,8k\nrw=randrw\n", "job.fio:3: 'bs=4k,8k': reads and writes of one job"),
         ("[j]\nsize=1m\nrate_iops=100,\nrw=randrw\n", "job.fio:3: 'rate_iops=100,': reads and writes of one job"),
         ("[j]\nsize=1m\nrate_iops=100\nrw=randrw\nrwmixread=80\n", "these rates make 50% of the requests reads"),

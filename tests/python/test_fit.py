@@ -11,9 +11,9 @@ import pytest
 from raidlab.analysis.metrics import Analysis
 from raidlab.api import run_study
 from raidlab.errors import InputError
-from raidlab.fit import fit_study, write_values
-from raidlab.fit.search import least_squares
 from raidlab.published.compare import compare_run, errors_of, write_left_out
+from raidlab.run.fit import fit_study, write_values
+from raidlab.run.fit.search import least_squares
 from raidlab.study import load_study
 from raidlab.study.find import find_study
 from raidlab.study.mapping import load_mapping

@@ -190,6 +190,22 @@ def test_volumes_are_equally_wide(loaded: LoadedStudy) -> None:
     assert found.members_of["halves"] == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize(("members", "left_out"), [(16, 0), (8, 3), (4, 6)])
+def test_arrays_of_more_members_than_are_named_are_left_out(members: int, left_out: int) -> None:
+    """Four drives of the user's run what a study asks of four, sixteen what it asks of eight and sixteen, too."""
+    _, found = arranged(load_study("ou2007"), [Group(("0",), tuple(range(members)))], MEMBER_BYTES)
+    said = {
+        "4 x RAID 1": f"needs 8 members, and {members} are named",
+        "RAID 10 of 8": f"needs 8 members, and {members} are named",
+        "RAID 5 of 8": f"needs 8 members, and {members} are named",
+        "8 x RAID 1": f"needs 16 members, and {members} are named",
+        "RAID 10 of 16": f"needs 16 members, and {members} are named",
+        "RAID 5 of 16": f"needs 16 members, and {members} are named",
+    }
+    assert found.left_out == dict(list(said.items())[len(said) - left_out :])
+    assert found.members_of["2 x RAID 1"] == [0, 1, 2, 3]
+
+
 def test_a_volume_that_is_there_is_one_member(loaded: LoadedStudy) -> None:
     _, found = arranged(loaded, _groups("p/a/0=1", "p/a/1=1", "p/b/0=1"), MEMBER_BYTES)
     assert found.members_of == {"whole": [0], "halves": [0, 1]}

@@ -46,6 +46,16 @@ def test_a_notebook_prints_what_it_shows(
     assert any(pictures(cell) for cell in run.cells), "a notebook of ours draws something"
 
 
+def test_what_is_printed_in_pieces_is_one_text(pages: ModuleType) -> None:
+    def stream(text: str) -> dict[str, Any]:
+        return {"output_type": "stream", "text": text}
+
+    value = {"output_type": "execute_result", "data": {"text/plain": "42"}}
+    whole = pages.printed({"outputs": [stream("a\nb\n"), value]})
+    assert whole == "a\nb\n42"
+    assert pages.printed({"outputs": [stream("a\n"), stream("b"), stream("\n"), value]}) == whole
+
+
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.name)
 def test_pictures_have_words(file: Path) -> None:
     for cell in nbformat.read(file, as_version=4).cells:

@@ -95,7 +95,19 @@ def test_every_metric_has_a_value_and_names_its_unit(small_run: Run) -> None:
     for metric in METRICS:
         assert metric.kind in table.columns
         # What a run costs this machine is not for the simulator to say; the small study's host costs nothing.
-        elsewhere = ("arrival_wait_", "cpu_", "context_", "device_", "write_amplification", "host_", "streams_")
+        elsewhere = (
+            "arrival_wait_",
+            "cpu_",
+            "machine_",
+            "kernel_",
+            "processor_",
+            "context_",
+            "device_",
+            "host_",
+            "streams_",
+        )
+        # Nor does its disk say what it draws.
+        elsewhere += ("streams_", "disk_power_", "disk_energy_", "write_amplification")
         expected = table.height if metric.kind.startswith(elsewhere) else 0
         # Of one request alone only some cells with one request outstanding tell.
         nulls = table[metric.kind].null_count()
@@ -231,3 +243,11 @@ def test_repeats_search_together_and_keep_their_own_throughput(small_study: Path
     for row in rows:
         ends = sorted((row["throughput_low_bytes_per_s"], row["throughput_high_bytes_per_s"]))
         assert ends[0] <= row["throughput_bytes_per_s"] <= ends[1]
+
+
+def test_requests_at_the_target_are_its_throughput_in_requests(small_run: Run) -> None:
+    """Of one size only: bytes a second by the size."""
+    found = [row for comparison in analyse(small_run).comparisons for row in comparison.rows if row.held is not None]
+    known = [row.held for row in found if row.held is not None and row.held.throughput_mb_s is not None]
+    assert known and all(one.iops == pytest.approx((one.throughput_mb_s or 0) * 1e6 / 8192) for one in known)
+    assert {row.array: row.point.failures_borne for row in found} == {"raid0": 0, "raid5": 1, "raid10": 1}

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from raidlab.cli.output import print_study
 from raidlab.results import Run
+from raidlab.study import load_study
 
 
 def _shown(run: Run, **environment: str) -> str:
@@ -68,3 +70,9 @@ def test_colours_say_nothing_of_their_own(small_run: Run) -> None:
     plain = _shown(small_run, PYTHONIOENCODING="utf-8", NO_COLOR="1", COLUMNS="80")
     assert "\x1b[" not in plain
     assert plain == _shown(small_run, PYTHONIOENCODING="utf-8")
+
+
+def test_a_long_list_is_told_by_its_least_and_largest(capsys: pytest.CaptureFixture[str]) -> None:
+    print_study(load_study("ou2007"), all_rows=False)
+    words = " ".join(capsys.readouterr().out.split())
+    assert "8 from 512 to" in words and "8 from 2.0 to" in words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -78,8 +79,12 @@ def test_a_block_device_is_written_only_when_it_is_given_up() -> None:
     resolve_targets([device], destroy=[device])[0].refuse_writes()
 
 
-def test_destroy_must_name_a_target() -> None:
+def test_destroy_must_name_a_target(loops: Callable[[Path], str], tmp_path: Path) -> None:
+    (tmp_path / "disk").write_bytes(bytes(1 << 20))
+    device = loops(tmp_path / "disk")
     with pytest.raises(InputError, match="names a device that --on does not"):
+        resolve_targets(["sim"], destroy=[device])
+    with pytest.raises(InputError, match="'/dev/null': is no block device"):
         resolve_targets(["sim"], destroy=["/dev/null"])
 
 

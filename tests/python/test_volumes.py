@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import itertools
 import shutil
@@ -99,6 +100,67 @@ def test_an_array_is_a_tree_or_a_volume(arrays: str, pattern: str, tmp_path: Pat
         load_study_text(_study(arrays), tmp_path / "x.toml")
 
 
+def test_a_volume_with_a_mistake_is_one_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "v").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for name, pattern in (
+        ("v", r"'v': is no path; did you mean './v'\?; accepted"),
+        (r"v\u0000x", "control character"),
+    ):
+        with pytest.raises(InputError, match=pattern) as refused:
+            load_study_text(_study(_volume("x", name)), tmp_path / "x.toml")
+        assert len(refused.value.problems) == 1
+
+
+def test_a_study_of_volumes_alone_runs_where_they_stand(tmp_path: Path) -> None:
+    only = _study(_volume("old", tmp_path)).replace('tree = "raid5(3, chunk=64KiB)"', f'volume = "{tmp_path}/"')
+    loaded = load_study_text(only + '[sim]\ndevice = "hdd-7200"\n', tmp_path / "x.toml")
+    assert loaded.study.default_targets == [f"raid5={tmp_path}/", f"old={tmp_path}"]
+    with_a_tree = load_study_text(
+        _study(_volume("old", tmp_path)) + '[sim]\ndevice = "hdd-7200"\n', tmp_path / "x.toml"
+    )
+    assert with_a_tree.study.default_targets == ["sim"]
+
+
+@pytest.mark.parametrize("words", [["odd={0}"], ["odd={0},{0}/b"], ["a={0}", "b={0}/b"]])
+def test_a_name_that_is_no_array_is_not_called_a_group_where_nothing_can_lie_over_it(
+    words: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "b").mkdir()
+    only = _study("").replace('tree = "raid5(3, chunk=64KiB)"', f'volume = "{tmp_path}/"')
+    loaded = load_study_text(only, tmp_path / "x.toml")
+    with pytest.raises(InputError, match=r"no array of the study has this name.* accepted: ARRAY=PLACE .* of raid5"):
+        run_study(loaded, on=[word.format(tmp_path) for word in words], out=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_is_given_up_is_a_block_device(tmp_path: Path) -> None:
+    for place, pattern in ((tmp_path, "is no block device"), (tmp_path / "gone", "there is no such device")):
+        with pytest.raises(InputError, match=f"--destroy: .*{pattern}.* accepted: block devices"):
+            resolve_targets([f"{tmp_path}/"], destroy=[str(place)])
+
+
+def test_a_volume_that_cannot_be_read_is_refused_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "image"
+    file.write_bytes(bytes(1 << 20))
+    loaded = load_study_text(_study(_volume("image", file)), tmp_path / "study.toml")
+    opened = Path.open
+
+    def refuse(path: Path, *words: Any, **options: Any) -> Any:
+        # Whoever runs the tests may well be allowed to read everything.
+        if path == file:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, *words, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    for words, where in ((None, r"array\[1\].volume"), ([f"raid5={file}"], "--on")):
+        with pytest.raises(InputError, match=f"{where}: '.*image': cannot be read: Permission denied"):
+            run_study(loaded, on=words, out=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_volume_runs_on_real_members_only(tmp_path: Path) -> None:
     loaded = load_study_text(_study(_volume("old", tmp_path)), tmp_path / "x.toml")
     assert [array.name for array in loaded.study.arrays_on("sim")] == ["raid5"]
@@ -121,6 +183,33 @@ def test_the_command_line_says_where_arrays_stand(tmp_path: Path) -> None:
     (target,) = resolve_targets([f"shelf={tmp_path}/a,{tmp_path}/b", f"old box={tmp_path}/b"], study=loaded.study)
     assert [group.names for group in target.groups] == [("shelf",)]
     assert list(target.volumes) == ["old box"]
+
+
+def test_names_and_places_may_have_commas(tmp_path: Path) -> None:
+    for name in ("a,b", "c", "d=e"):
+        (tmp_path / name).mkdir()
+    arrays = _volume("RAID 5, write-back", "/nowhere/") + _volume("RAID 5", "/nowhere/")
+    loaded = load_study_text(_study(arrays), tmp_path / "x.toml")
+    word = f"RAID 5, write-back={tmp_path}/a,b,RAID 5={tmp_path}/c,raid5={tmp_path}/d=e"
+    (target,) = resolve_targets([word], study=loaded.study)
+    found = {name: place.path and place.path.name for name, place in target.volumes.items()}
+    assert found == {"raid5": "d=e", "RAID 5, write-back": "a,b", "RAID 5": "c"}
+
+
+def test_an_array_that_is_only_modelled_is_measured_where_it_stands(
+    plain: Callable[[str], Path], tmp_path: Path
+) -> None:
+    text = _study("").replace('chunk=64KiB)"', 'chunk=64KiB)"\non = ["sim"]') + '[sim]\ndevice = "hdd-7200"\n'
+    # What is made ready first must not be a request that is no whole sectors.
+    text = text.replace(
+        'read = 1.0\nsize = "4KiB"',
+        'read = 1.0\nsize = "64KiB"\n[[workload]]\nname = "pattern"\nread = 1.0\n'
+        'size = { kind = "table", bytes = [512, "64KiB"], weights = [1, 1] }',
+    ).replace("[live]", "[live]\nsector = 512")
+    loaded = load_study_text(text, tmp_path / "study.toml")
+    run = run_study(loaded, on=[f"raid5={plain('box')}"], out=tmp_path / "runs")
+    assert set(run.cells["array"]) == {"raid5"} and "reads" in set(run.cells["workload"])
+    assert write_page(analyse(run)).exists()
 
 
 @pytest.mark.parametrize(
@@ -199,8 +288,13 @@ def test_an_existing_file_is_read_and_not_written(plain: Callable[[str], Path], 
     (size,) = run.cells.filter(run.cells["target"] == "live")["member_bytes"].unique()
     assert size == usable_bytes(file.stat().st_size)
     written = load_study_text(_study(_volume("image", file), WRITES), tmp_path / "study.toml")
-    with pytest.raises(RefusedError, match="was not made by raidlab"):
-        run_study(written, on=[f"image={file}"], out=tmp_path / "runs")
+    # Where the study says it, that is where it is to be changed.
+    for words in (None, [f"image={file}"]):
+        with pytest.raises(RefusedError, match=r"array\[1\].volume: .*was not made by raidlab"):
+            run_study(written, on=words, out=tmp_path / "runs")
+    elsewhere = load_study_text(_study(_volume("image", tmp_path / "gone"), WRITES), tmp_path / "study.toml")
+    with pytest.raises(RefusedError, match=r"--on: .*was not made by raidlab"):
+        run_study(elsewhere, on=[f"image={file}"], out=tmp_path / "runs")
     assert hashlib.sha256(file.read_bytes()).hexdigest() == digest
     short = plain("short") / "image"
     short.write_bytes(b"x" * 5000)

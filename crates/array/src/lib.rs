@@ -21,9 +21,11 @@ mod machine;
 pub mod plan;
 mod policy;
 mod spec;
+mod throttle;
 
 pub use layout::{Layout, LayoutMap, MapCell, NodeId};
-pub use machine::{Array, ArrayOp, ComputeWork, Event, WindowId};
+pub use machine::{Array, ArrayOp, ComputeWork, Event, WindowId, OF_ARRAY};
 pub use plan::{ComputeKind, Piece, Plan, Space};
-pub use policy::{MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};
+pub use policy::{ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};
 pub use spec::{Rotation, Tree};
+pub use throttle::RebuildThrottle;

@@ -1,6 +1,6 @@
 //! Policies as values, and what a policy may know of the members.
 
-use raidlab_types::Lba;
+use raidlab_types::{Extent, Lba};
 use serde::{Deserialize, Serialize};
 
 /// Which copy of a mirror serves a read.
@@ -22,6 +22,24 @@ pub enum MirrorRead {
         #[serde(default)]
         queue_override: Option<u32>,
     },
+    /// As Linux md does. RAID 1 (a mirror below no stripe): the copy on which the read before this one ended; else one with
+    /// nothing pending; else the one with the fewest operations pending, or the nearest of disks that rotate. RAID 10
+    /// (mirrors below a stripe): the same for each chunk by itself, and never for going on where a read ended.
+    Md {
+        /// Whether the members rotate.
+        #[serde(default)]
+        rotating: bool,
+    },
+}
+
+/// Whether neighbouring parts of a request on one member, a chunk each, are one access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChunkAccesses {
+    /// One access for all that lies together.
+    Joined,
+    /// One for each chunk, in order of the request.
+    Apart,
 }
 
 /// How a write of part of a parity stripe gets its new parity.
@@ -58,7 +76,24 @@ pub struct Policy {
     pub parity_write_tie: ParityWrite,
     /// How large reads pass over parity.
     pub parity_read: ParityRead,
-    /// Largest part of a request planned at once, rounded to whole stripes (at least one).
+    /// Bytes of a row: the same part of every chunk of a stripe, which a write of less than the stripe reads, computes and
+    /// writes whole and by itself, as Linux md's stripe cache does with pages of 4 KiB. 0: the stripe is written as one, and
+    /// no sector is touched that need not be.
+    #[serde(rename = "parity_row")]
+    pub parity_row_bytes: u64,
+    /// Rows that writes with parity keep in memory, at first: they know what they have read or written until another row
+    /// needs the place, and requests meet in them, as in Linux md's `stripe_cache_size`. For rows of `parity_row` only, and
+    /// for drivers that move no bytes ([`Array::use_stripe_caches`](crate::Array::use_stripe_caches)). 0: nothing is kept.
+    pub stripe_cache_size: u32,
+    /// Whether chunks that lie together on a member are one access.
+    pub chunk_accesses: ChunkAccesses,
+    /// Longest request to which the host merges neighbouring accesses of one member that wait; 0: it merges none.
+    #[serde(rename = "merge")]
+    pub merge_bytes: u64,
+    /// Whether the accesses of writes with parity that become ready together are gathered before they are handed on.
+    pub plug: bool,
+    /// Largest part of a request planned at once, measured from where the request begins and rounded to whole stripes (at
+    /// least one).
     pub window_bytes: u64,
     /// Windows of one request that may be in flight together.
     pub windows_in_flight: u32,
@@ -71,6 +106,11 @@ impl Default for Policy {
             parity_write: ParityWrite::FewestAccesses,
             parity_write_tie: ParityWrite::ReadModifyWrite,
             parity_read: ParityRead::Skip,
+            parity_row_bytes: 0,
+            stripe_cache_size: 0,
+            chunk_accesses: ChunkAccesses::Joined,
+            merge_bytes: 0,
+            plug: false,
             window_bytes: 8 << 20,
             windows_in_flight: 4,
         }
@@ -78,6 +118,11 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// Sectors of a row in which stripes are written; 1 where that is by sectors.
+    pub(crate) fn row_sectors(&self, sector_bytes: u32) -> u64 {
+        (self.parity_row_bytes / u64::from(sector_bytes)).max(1)
+    }
+
     /// Whether a partial stripe is better written by read-modify-write, given the accesses each way takes.
     pub(crate) fn prefers_modify(&self, modify: u32, reconstruct: u32) -> bool {
         match self.parity_write {
@@ -102,23 +147,46 @@ pub enum MemberState {
     Missing,
     /// Was there and answers no more.
     Failed,
+    /// Takes a lost one's place: it is written, and read below [`MemberView::valid`] only.
+    Rebuilding,
 }
 
 /// What plans and policies may know of one member.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct MemberView {
     /// Whether it can be used.
     pub state: MemberState,
+    /// Sectors of its data area below this one hold what they should: `Lba::MAX` of a member that is online, 0 of one that
+    /// is not there.
+    pub valid: Lba,
     /// Operations queued to it and not yet done.
     pub in_flight: u32,
     /// One past the last sector of the operation queued last: where its arm will be.
     pub end_lba: Lba,
 }
 
+impl Default for MemberView {
+    fn default() -> Self {
+        MemberView { state: MemberState::Online, valid: Lba::MAX, in_flight: 0, end_lba: 0 }
+    }
+}
+
 impl MemberView {
-    /// Whether operations may be sent to it.
+    /// Whether these sectors of its data area may be read.
     #[inline]
-    pub fn usable(&self) -> bool {
-        self.state == MemberState::Online
+    pub fn reads(&self, extent: Extent) -> bool {
+        extent.end() <= self.valid
+    }
+
+    /// Whether it is written: below `valid` and above it, so that nothing rebuilt is ever stale.
+    #[inline]
+    pub fn writes(&self) -> bool {
+        matches!(self.state, MemberState::Online | MemberState::Rebuilding)
+    }
+
+    /// Whether all of it holds what it should.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.valid == Lba::MAX
     }
 }

@@ -267,6 +267,43 @@ fn windows_of_a_request_are_limited_and_all_run() {
 }
 
 #[test]
+fn a_request_no_longer_than_a_window_is_one_wherever_it_lies() {
+    let policy = Policy { window_bytes: 16, mirror_read: MirrorRead::Primary, ..Policy::default() };
+    let mut array = array(&Tree::raid1(2), policy);
+    for lba in 0..=48 {
+        for (kind, members) in [(RequestKind::Read, 1), (RequestKind::Write, 2)] {
+            ask(&mut array, lba, kind, lba, 16);
+            let ops = device_ops(&mut array);
+            assert_eq!(ops.len(), members, "{kind:?} of 16 sectors from {lba}");
+            assert!(ops.iter().all(|o| o.extent == Extent::new(lba, 16)));
+            finish(&mut array, ops);
+        }
+    }
+}
+
+#[test]
+fn a_longer_request_is_cut_where_stripes_end() {
+    // Stripes of 3 sectors and windows of 4 of them.
+    let policy = Policy { window_bytes: 14, windows_in_flight: 1, ..Policy::default() };
+    for lba in 0..30 {
+        for sectors in 1..60 {
+            let mut array = array(&Tree::raid0(3, 1), policy);
+            ask(&mut array, 1, RequestKind::Read, lba, sectors);
+            let (mut at, mut ops) = (lba, device_ops(&mut array));
+            while !ops.is_empty() {
+                let window: u64 = ops.iter().map(|o| o.extent.sectors).sum();
+                at += window;
+                assert!(window <= 12, "{window} sectors of {sectors} from {lba}");
+                assert!(at == lba + sectors || (at % 3 == 0 && window > 9), "cut at {at}: {sectors} from {lba}");
+                ops.iter().for_each(|o| done(&mut array, o.id));
+                ops = device_ops(&mut array);
+            }
+            assert_eq!(at, lba + sectors);
+        }
+    }
+}
+
+#[test]
 fn round_robin_takes_turns_on_each_mirror() {
     let policy = Policy { mirror_read: MirrorRead::RoundRobin, ..Policy::default() };
     let mut array = array(&Tree::raid10(2, 1), policy);

@@ -7,8 +7,8 @@
 mod harness;
 
 use harness::machine::{FaultRates, Machine};
-use harness::random_policy;
 use harness::trees::{random_tree, text, Replay};
+use harness::{as_md_in_parts, random_policy};
 use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_types::{CounterRng, Seed};
 
@@ -30,24 +30,34 @@ fn common_tree(rng: &mut CounterRng) -> Tree {
 
 fn random_machine_policy(rng: &mut CounterRng) -> Policy {
     let policy = random_policy(rng);
+    let policy = as_md_in_parts(rng, policy);
     // Mostly windows of one stripe, so that requests have many.
     Policy { window_bytes: [1, 1, 8, 1 << 20][rng.below(4) as usize], windows_in_flight: rng.below(4) as u32, ..policy }
 }
 
 /// One run; says how many requests succeeded and failed.
 fn run(seed: u64, trouble: FaultRates) -> (u64, u64) {
+    ran(seed, trouble).map_or((0, 0), |machine| (machine.succeeded, machine.failed))
+}
+
+/// One run; says how many members were rebuilt.
+fn rebuilds(seed: u64, trouble: FaultRates) -> u64 {
+    ran(seed, trouble).map_or(0, |machine| machine.rebuilt)
+}
+
+fn ran(seed: u64, trouble: FaultRates) -> Option<Machine> {
     let mut rng = Seed::new(seed).draws();
     let tree = common_tree(&mut rng);
     let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 6 + rng.below(10)).collect();
     let policy = random_machine_policy(&mut rng);
     let depth = 1 + rng.below(12) as usize;
     let _replay = Replay(format!("run({seed}, {trouble:?}): depth {depth}, {} of {sizes:?}, {policy:?}", text(&tree)));
-    let Some(mut machine) = Machine::new(&tree, &sizes, policy, trouble, rng) else { return (0, 0) };
+    let mut machine = Machine::new(&tree, &sizes, policy, trouble, rng)?;
     machine.run(40, depth);
     if !trouble.beyond || (trouble.deaths == 0 && machine.is_sound()) {
         machine.check();
     }
-    (machine.succeeded, machine.failed)
+    Some(machine)
 }
 
 fn runs(name: u64, count: u64, trouble: FaultRates) -> (u64, u64) {
@@ -81,14 +91,26 @@ fn sectors_go_bad_within_tolerance() {
 
 #[test]
 fn everything_goes_wrong_within_tolerance() {
-    let trouble = FaultRates { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false };
+    let trouble = FaultRates { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false, ..FaultRates::default() };
     let (succeeded, failed) = runs(4, 1500, trouble);
     assert!(succeeded > 50_000 && failed == 0);
 }
 
 #[test]
+fn members_are_rebuilt_beside_whatever_happens() {
+    let quiet = FaultRates { deaths: 40, replacements: 150, ..FaultRates::default() };
+    let trouble = FaultRates { bad_sectors: 20, write_errors: 5, ..quiet };
+    for (name, trouble) in [(7, quiet), (8, trouble)] {
+        let (succeeded, failed) = runs(name, 1500, trouble);
+        assert!(succeeded > 50_000 && failed == 0);
+    }
+    let rebuilt: u64 = (0..200).map(|i| rebuilds(7 << 32 | i, quiet)).sum();
+    assert!(rebuilt > 200, "{rebuilt} members rebuilt");
+}
+
+#[test]
 fn beyond_tolerance_is_an_error_and_never_a_hang_or_a_wrong_answer() {
-    let trouble = FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true };
+    let trouble = FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true, ..FaultRates::default() };
     let (succeeded, failed) = runs(5, 1500, trouble);
     assert!(succeeded > 10_000 && failed > 10_000, "{succeeded} succeeded, {failed} failed");
 }
@@ -107,8 +129,9 @@ fn everything_for_long() {
         (11, FaultRates::default()),
         (12, FaultRates { deaths: 30, write_errors: 10, ..FaultRates::default() }),
         (13, FaultRates { bad_sectors: 100, ..FaultRates::default() }),
-        (14, FaultRates { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false }),
-        (15, FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true }),
+        (14, FaultRates { deaths: 10, bad_sectors: 50, write_errors: 5, beyond: false, ..FaultRates::default() }),
+        (15, FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true, ..FaultRates::default() }),
+        (17, FaultRates { deaths: 40, replacements: 150, bad_sectors: 20, write_errors: 5, ..FaultRates::default() }),
         (16, FaultRates { bad_sectors: 200, beyond: true, ..FaultRates::default() }),
     ] {
         runs(name, 50_000, trouble);

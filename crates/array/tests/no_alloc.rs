@@ -9,7 +9,7 @@ mod counting_allocator;
 
 use counting_allocator::allocations;
 use raidlab_array::plan::{MemberViews, Planner, Scratch};
-use raidlab_array::{Array, ArrayOp, Layout, MemberState, Plan, Policy, Rotation, Tree};
+use raidlab_array::{Array, ArrayOp, Layout, MemberState, Plan, Policy, RebuildThrottle, Rotation, Tree};
 use raidlab_types::{CounterRng, Extent, Instant, OpId, Request, RequestKind, Seed};
 
 struct Case {
@@ -18,6 +18,7 @@ struct Case {
     kind: RequestKind,
     sectors: u64,
     missing: &'static [u32],
+    policy: Policy,
 }
 
 const SECTOR: u32 = 512;
@@ -25,7 +26,13 @@ const CHUNK: u64 = 64 << 10;
 
 fn cases() -> Vec<Case> {
     use RequestKind::{Read, Write};
-    let case = |name, tree: &Tree, kind, sectors, missing| Case { name, tree: tree.clone(), kind, sectors, missing };
+    let by_rows = Policy { parity_row_bytes: 4096, ..Policy::default() };
+    let cached = Policy { stripe_cache_size: 256, ..by_rows };
+    let with = |policy, name, tree: &Tree, kind, sectors, missing| {
+        let tree = tree.clone();
+        Case { name, tree, kind, sectors, missing, policy }
+    };
+    let case = |name, tree: &Tree, kind, sectors, missing| with(Policy::default(), name, tree, kind, sectors, missing);
     let raid0 = Tree::raid0(8, CHUNK);
     let raid10 = Tree::raid10(4, CHUNK);
     let raid5 = Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
@@ -45,6 +52,11 @@ fn cases() -> Vec<Case> {
         case("raid6 two missing, read", &raid6, Read, 300, &[0, 3]),
         case("raid6 two missing, write", &raid6, Write, 300, &[0, 3]),
         case("raid50 write", &raid50, Write, 700, &[2]),
+        with(by_rows, "raid5 page by rows", &raid5, Write, 8, &[]),
+        with(by_rows, "raid5 part of a page by rows", &raid5, Write, 3, &[]),
+        with(by_rows, "raid6 several stripes by rows", &raid6, Write, 700, &[]),
+        with(cached, "raid5 page in the stripe cache", &raid5, Write, 8, &[]),
+        with(cached, "raid6 more rows than the stripe cache has", &raid6, Write, 700, &[]),
     ]
 }
 
@@ -56,6 +68,23 @@ fn random_extent(case: &Case, capacity: u64, rng: &mut CounterRng) -> Extent {
     // Full stripes begin where stripes do, everything else on 4 KiB.
     let align = if case.sectors == 512 { 512 } else { 8 };
     Extent::new(rng.below((capacity - case.sectors) / align) * align, case.sectors)
+}
+
+/// The same with a member that is rebuilt beside the requests, and that is not done before they are.
+fn nothing_is_allocated_beside_a_rebuild() {
+    for case in cases().into_iter().filter(|case| case.missing.is_empty() && !case.name.starts_with("raid0")) {
+        let sizes = vec![1 << 28; case.tree.leaves()];
+        let mut array = Array::new(Layout::new(&case.tree, &sizes, SECTOR).expect("compiles"), Policy::default());
+        array.set_member_state(1, MemberState::Missing);
+        array.replace_member(Instant::ZERO, 1, RebuildThrottle::Share { fraction: 1.0 }).expect("within tolerance");
+        array.handle_time(Instant::ZERO);
+        let (mut flying, mut rng) = (Vec::new(), Seed::new(1).draws());
+        run_array(&case, &mut array, &mut flying, &mut rng, 20_000, 48);
+        let ran = allocations(|| run_array(&case, &mut array, &mut flying, &mut rng, 4_000, 16));
+        assert_eq!(ran, 0, "{}: allocations beside a rebuild", case.name);
+        let valid = array.member(1).valid;
+        assert!(array.is_rebuilding() && valid > 0, "{}: rebuilt up to {valid}", case.name);
+    }
 }
 
 /// Keeps `depth` requests in flight; operations complete in random order.
@@ -92,7 +121,7 @@ struct Planning {
 
 fn run_plans(case: &Case, layout: &Layout, planning: &mut Planning, rng: &mut CounterRng, requests: u64) {
     let Planning { views, scratch, plan } = planning;
-    let policy = Policy::default();
+    let policy = case.policy;
     let volume = layout.volumes()[0];
     for _ in 0..requests {
         let extent = random_extent(case, volume.capacity_sectors, rng);
@@ -105,7 +134,8 @@ fn run_plans(case: &Case, layout: &Layout, planning: &mut Planning, rng: &mut Co
 fn nothing_is_allocated_in_steady_state() {
     for case in cases() {
         let layout = layout(&case);
-        let mut array = Array::new(layout.clone(), Policy::default());
+        let mut array = Array::new(layout.clone(), case.policy);
+        array.use_stripe_caches();
         let mut views = MemberViews::new(&layout);
         for &leaf in case.missing {
             array.set_member_state(leaf, MemberState::Missing);
@@ -121,4 +151,5 @@ fn nothing_is_allocated_in_steady_state() {
         assert_eq!((planned, ran), (0, 0), "{}: allocations while planning, while running", case.name);
         assert_eq!(array.check_idle(), Ok(()), "{}", case.name);
     }
+    nothing_is_allocated_beside_a_rebuild();
 }

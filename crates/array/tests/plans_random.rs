@@ -7,7 +7,7 @@
 mod harness;
 
 use harness::trees::{random_tree, recoverable, sound, text, Losses, Replay};
-use harness::{random_policy, Bench};
+use harness::{as_md_in_parts, random_policy, Bench};
 use proptest::prelude::*;
 use raidlab_array::plan::BadExtent;
 use raidlab_array::{Layout, Tree};
@@ -16,7 +16,9 @@ use raidlab_types::{CounterRng, Extent, RequestError, Seed};
 /// A bench over members of unequal sizes, filled; `None` where a member is too small for the tree's chunks.
 fn random_bench(tree: &Tree, rng: &mut CounterRng) -> Option<(Bench, Vec<u64>)> {
     let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 12 + rng.below(12)).collect();
-    let mut bench = Bench::with_sizes(tree, &sizes, random_policy(rng), 1)?;
+    let policy = random_policy(rng);
+    let policy = as_md_in_parts(rng, policy);
+    let mut bench = Bench::with_sizes(tree, &sizes, policy, 1)?;
     bench.fill(rng);
     Some((bench, sizes))
 }
@@ -43,6 +45,20 @@ fn lose_some(bench: &mut Bench, rng: &mut CounterRng) -> Vec<usize> {
     missing
 }
 
+/// Replaces members, missing ones or others, by such as are rebuilt up to some sector and hold garbage behind it.
+fn rebuild_some(bench: &mut Bench, rng: &mut CounterRng) {
+    for _ in 0..rng.below(3) {
+        let leaf = rng.below(bench.members.len() as u64) as usize;
+        let sectors = bench.members[leaf].len() as u64;
+        // What is not whole has missed writes.
+        let valid = if bench.views.leaf(leaf as u32).is_whole() { rng.below(sectors + 1) } else { 0 };
+        bench.set_rebuilding(leaf, valid);
+        if !bench.has_all_volumes() {
+            bench.set_missing(leaf, true);
+        }
+    }
+}
+
 /// Makes a few sectors of the members unreadable, and their content garbage.
 fn spoil(bench: &mut Bench, rng: &mut CounterRng) {
     for _ in 0..rng.below(5) {
@@ -60,8 +76,12 @@ fn spoil(bench: &mut Bench, rng: &mut CounterRng) {
 fn with_losses<T>(sizes: &[u64], bench: &Bench, ask: impl FnOnce(&Losses) -> T) -> T {
     ask(&Losses {
         members: sizes,
-        missing: &|leaf| !bench.views.leaf(leaf as u32).usable(),
-        bad: &|leaf, lba| bench.bad.iter().any(|b| b.leaf == leaf as u32 && b.extent.overlaps(Extent::new(lba, 1))),
+        missing: &|leaf| !bench.views.leaf(leaf as u32).writes(),
+        bad: &|leaf, lba| {
+            let sector = Extent::new(lba, 1);
+            let is_bad = bench.bad.iter().any(|b| b.leaf == leaf as u32 && b.extent.overlaps(sector));
+            is_bad || !bench.views.leaf(leaf as u32).reads(sector)
+        },
     })
 }
 
@@ -99,7 +119,7 @@ fn check(tree: &Tree, sizes: &[u64], bench: &mut Bench, rng: &mut CounterRng) {
     };
     readable_sectors(bench, rng);
     for more in 0..bench.members.len() {
-        if bench.views.leaf(more as u32).usable() {
+        if bench.views.leaf(more as u32).is_whole() {
             bench.set_missing(more, true);
             if bench.has_all_volumes() {
                 readable_sectors(bench, rng);
@@ -116,7 +136,8 @@ fn scenario(seed: u64) {
     let _replay = Replay(format!("scenario({seed}): {} of {sizes:?} under {:?}", text(&tree), bench.policy));
     let (members, flat) = (bench.members.clone(), bench.flat.clone());
     for _ in 0..3 {
-        let missing = lose_some(&mut bench, &mut rng);
+        lose_some(&mut bench, &mut rng);
+        rebuild_some(&mut bench, &mut rng);
         for _ in 0..4 {
             one_request(&tree, &sizes, &mut bench, &mut rng);
         }
@@ -128,7 +149,7 @@ fn scenario(seed: u64) {
         check(&tree, &sizes, &mut bench, &mut rng);
         // What was missing or bad has stale content, and filling would not repair stripes partly beyond the capacity.
         bench.bad.clear();
-        missing.iter().for_each(|&m| bench.set_missing(m, false));
+        (0..bench.members.len()).for_each(|m| bench.set_missing(m, false));
         bench.members.clone_from(&members);
         bench.flat.clone_from(&flat);
     }

@@ -11,14 +11,15 @@
 use crate::calendar::{Calendar, OperationInService};
 use crate::empirical::Empirical;
 use crate::fixed::Fixed;
-use crate::hdd::{Drive, Hdd};
+use crate::hdd::{Drive, Hdd, SharedBus};
 use crate::pair::{PairLedger, PrepaidWrite};
 use crate::random::Random;
 use crate::scheduler::{ArmAddress, PendingOperation, Queue, SchedulerSpec};
 use crate::service::{Command, Completion, FlashTotals, TimedService, Totals};
 use crate::ssd::Ssd;
+use crate::throttle::Throttle;
 use crate::{DeviceSpec, PairPricing, SpecError};
-use raidlab_types::{Duration, Extent, Instant, OpKind, Operation, Seed};
+use raidlab_types::{Duration, Extent, Instant, OpId, OpKind, Operation, Seed};
 
 /// One kind of device; an enum, for the call is on the hot path.
 #[derive(Debug, Clone)]
@@ -68,18 +69,25 @@ impl Model {
 #[derive(Debug, Clone)]
 pub struct Device {
     model: Model,
+    /// What may limit the rate of operations before they reach the queue; in a box, for few devices have one.
+    throttle: Option<Box<Throttle>>,
+    /// That at the start.
+    fresh_throttle: Option<Box<Throttle>>,
     queue: Queue,
     arm: ArmAddress,
     calendar: Calendar,
     ledger: PairLedger,
     pricing: PairPricing,
     scheduler: SchedulerSpec,
+    host_scheduler: SchedulerSpec,
     depth: Option<u32>,
     servers: usize,
     /// Servers at work.
     busy: usize,
     /// Below so many at work an operation starts without passing through the scheduler: all servers, or none.
     direct: usize,
+    /// The host hears of the read of a pair before it chooses what the device is given next.
+    host_chooses: bool,
     /// Operations taken so far.
     taken: u64,
     /// Device sectors in an array sector, capacity in those, and bytes of a device sector.
@@ -108,6 +116,10 @@ impl Device {
             let message = format!("the array's sectors of {sector_bytes} bytes are no multiple of {own_bytes}");
             return Err(SpecError::new("sector_bytes", message));
         }
+        if pricing == PairPricing::Prepaid && !spec.throttle().is_empty() {
+            let message = "a write that is prepaid passes no throttle; accepted with prepaid pairs: other devices";
+            return Err(SpecError::new("pair_pricing", message));
+        }
         let depth = match spec {
             DeviceSpec::Hdd(s) => s.queue_depth,
             _ if scheduler.needs_mechanics() => {
@@ -119,11 +131,15 @@ impl Device {
             }
             _ => None,
         };
-        if let SchedulerSpec::Vscan { percent: 101.. } = scheduler {
-            return Err(SpecError::new("scheduler.vscan.percent", "must lie between 0 and 100"));
-        }
-        if let SchedulerSpec::AgedSptf { percent: 0 | 101.. } = scheduler {
-            return Err(SpecError::new("scheduler.aged_sptf.percent", "must lie between 1 and 100; without age: sptf"));
+        scheduler.check("scheduler")?;
+        let host_scheduler = match spec {
+            DeviceSpec::Hdd(s) => s.host_scheduler,
+            _ => SchedulerSpec::Fifo,
+        };
+        host_scheduler.check_host("host_scheduler")?;
+        if host_scheduler != SchedulerSpec::Fifo && depth.is_none() {
+            let message = "a host orders what the disk has no room for; accepted: with queue_depth";
+            return Err(SpecError::new("host_scheduler", message));
         }
         let sectors_each = u64::from(sector_bytes / own_bytes);
         let (sectors, servers) = match &model {
@@ -138,18 +154,24 @@ impl Device {
             let message = format!("the device holds less than one of the array's sectors of {sector_bytes} bytes");
             return Err(SpecError::new("sector_bytes", message));
         }
+        let throttle = Throttle::new(spec.throttle(), sectors * u64::from(own_bytes), own_bytes)?;
         Ok(Device {
             model,
-            queue: Queue::new(scheduler, sectors, depth, servers),
+            fresh_throttle: throttle.clone(),
+            throttle,
+            queue: Queue::new(scheduler, host_scheduler, sectors, depth, servers),
             arm: ArmAddress::default(),
             calendar: Calendar::with_capacity(2 * servers + 2),
             ledger: PairLedger::default(),
             pricing,
+            host_chooses: host_scheduler != SchedulerSpec::Fifo && depth == Some(1),
             scheduler,
+            host_scheduler,
             depth,
             servers,
             busy: 0,
-            direct: if scheduler.sees_all() { 0 } else { servers },
+            // A host that orders must know what it gave the device, too.
+            direct: if scheduler.sees_all() || host_scheduler != SchedulerSpec::Fifo { 0 } else { servers },
             taken: 0,
             sectors_each,
             capacity: sectors / sectors_each,
@@ -171,7 +193,15 @@ impl Device {
         };
         Device {
             model,
-            queue: Queue::new(self.scheduler, self.capacity * self.sectors_each, self.depth, self.servers),
+            throttle: self.fresh_throttle.clone(),
+            fresh_throttle: self.fresh_throttle.clone(),
+            queue: Queue::new(
+                self.scheduler,
+                self.host_scheduler,
+                self.capacity * self.sectors_each,
+                self.depth,
+                self.servers,
+            ),
             arm: ArmAddress::default(),
             calendar: Calendar::with_capacity(2 * self.servers + 2),
             ledger: PairLedger::default(),
@@ -179,6 +209,17 @@ impl Device {
             taken: 0,
             totals: Totals::default(),
             ..*self
+        }
+    }
+
+    /// Puts a disk on a bus that others are on, too; its `[bus]` says how long it keeps it.
+    ///
+    /// # Errors
+    /// Where the device has no bus of its own, or one that it cannot share.
+    pub fn share_bus(&mut self, bus: &SharedBus) -> Result<(), SpecError> {
+        match &mut self.model {
+            Model::Drive(drive) => drive.share_bus(bus),
+            _ => Err(SpecError::new("bus", "the device has none to share; accepted: a disk with a [bus]")),
         }
     }
 
@@ -205,6 +246,9 @@ impl Device {
         // written field by field, and each such copy stalls the processor.
         let (sectors_each, sequence) = (self.sectors_each, self.taken);
         self.taken += 1;
+        if self.throttle.is_some() {
+            return self.handle_throttled(now, PendingOperation::new(&op, sectors_each, now, sequence));
+        }
         if op.kind == OpKind::Write
             && op.pair_with.is_some()
             && self.take_pair_write(&PendingOperation::new(&op, sectors_each, now, sequence))
@@ -221,20 +265,91 @@ impl Device {
         }
     }
 
+    /// The same where operations must pass a throttle first.
+    #[cold]
+    fn handle_throttled(&mut self, now: Instant, op: PendingOperation) {
+        if let Some(passing) = self.throttle.as_mut().and_then(|throttle| throttle.push(now, op)) {
+            self.let_pass(now, passing);
+        }
+    }
+
+    /// Lets what has passed the throttle reach the device at `at`.
+    fn let_pass(&mut self, at: Instant, mut op: PendingOperation) {
+        op.entered = at;
+        if op.kind == OpKind::Write && op.pair_with().is_some() && self.take_pair_write(&op) {
+            return;
+        }
+        if self.busy < self.direct {
+            return self.start(at, &op);
+        }
+        self.queue.push(op);
+        if self.busy < self.servers {
+            self.start_next(at);
+        }
+    }
+
+    /// When the next of what waits at the throttle passes, if nothing else happens before.
+    #[inline]
+    fn throttle_at(&self) -> Option<Instant> {
+        let at = self.throttle.as_ref()?.next_at()?;
+        match self.calendar.next_at() {
+            // A server that becomes free then is free for it.
+            Some(other) if other <= at => None,
+            _ => Some(at),
+        }
+    }
+
+    /// Lengthens an operation that waits by a neighbour, to `most` sectors of the array at most, and names it; `None` where
+    /// there is none, or the device's scheduler merges none. The neighbour is then part of it, and completes with it.
+    pub fn merge(&mut self, kind: OpKind, extent: Extent, most: u64) -> Option<OpId> {
+        let each = self.sectors_each;
+        self.queue.merge(kind, extent.lba * each, extent.sectors * each, most * each)
+    }
+
+    /// Takes operations that came together: a scheduler chooses among all of them.
+    ///
+    /// # Panics
+    /// As [`handle_op`](Device::handle_op).
+    pub fn handle_together(&mut self, now: Instant, ops: impl Iterator<Item = Operation>) {
+        if self.direct > 0 || self.throttle.is_some() {
+            return ops.for_each(|op| self.handle_op(now, op));
+        }
+        self.queue.hold();
+        for op in ops {
+            if op.extent.end() > self.capacity && op.kind != OpKind::Flush {
+                leaves_the_device(op.extent, self.capacity);
+            }
+            debug_assert!(op.pair_with.is_none(), "what is gathered has lost its pair");
+            self.queue.push(PendingOperation::new(&op, self.sectors_each, now, self.taken));
+            self.taken += 1;
+        }
+        self.queue.let_go();
+        for _ in self.busy..self.servers {
+            if self.queue.len() > 0 {
+                self.start_next(now);
+            }
+        }
+    }
+
     /// When to call [`poll_done`](Device::poll_done) next; `None` when idle.
     ///
     /// Mostly a completion. After a prepaid pair's read it may be the end of the time paid for the write: then
     /// `poll_done` starts the next operation and may have nothing to hand out.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.calendar.next_at()
+        self.throttle_at().or_else(|| self.calendar.next_at())
     }
 
     /// The next operation that is complete at `now`, with its times; call until it gives `None`. Starts what waits on each
     /// server that has become free.
     #[inline]
     pub fn poll_done(&mut self, now: Instant) -> Option<Completion> {
-        while let Some(due) = self.calendar.pop(now) {
+        loop {
+            if let Some(at) = self.throttle_at().filter(|&at| at <= now) {
+                self.take_from_throttle(at);
+                continue;
+            }
+            let due = self.calendar.pop(now)?;
             let completion = self.calendar.take(due.slot).map(|running| self.account(&running));
             if due.releases {
                 self.release(due.at);
@@ -243,19 +358,25 @@ impl Device {
                 return completion;
             }
         }
-        None
+    }
+
+    #[cold]
+    fn take_from_throttle(&mut self, at: Instant) {
+        if let Some(passing) = self.throttle.as_mut().and_then(|throttle| throttle.take(at)) {
+            self.let_pass(at, passing);
+        }
     }
 
     /// Operations that wait for service.
     #[inline]
     pub fn queued(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.throttle.as_ref().map_or(0, |throttle| throttle.len())
     }
 
     /// Operations taken and not yet handed out: waiting, in service, or complete.
     #[inline]
     pub fn in_flight(&self) -> usize {
-        self.queue.len() + self.calendar.operations()
+        self.queued() + self.calendar.operations()
     }
 
     /// Sums over the operations handed out since the last reset.
@@ -327,7 +448,7 @@ impl Device {
     fn start(&mut self, at: Instant, op: &PendingOperation) {
         self.busy += 1;
         let &PendingOperation { kind, lba, sectors, .. } = op;
-        self.arm = ArmAddress { lba, end: lba + sectors };
+        self.arm = ArmAddress::of(op);
         let (now, command) = (at.as_ns(), command(op, at));
         let TimedService { begun, service, release } = match &mut self.model {
             Model::Hdd(hdd) => TimedService::at(now, hdd.serve(at, kind, lba, sectors)),
@@ -341,7 +462,7 @@ impl Device {
         let done = started + Duration::from_ns(service.total());
         let pair_read = kind == OpKind::Read && op.pair_with().is_some();
         let prepays = self.pricing == PairPricing::Prepaid && pair_read;
-        let pauses = self.pricing == PairPricing::Head && pair_read;
+        let pauses = pair_read && (self.host_chooses || self.pricing == PairPricing::Head);
         let paired_ns = if prepays { self.prepay(done, op) } else { 0 };
         let completion = service.completion(op.id, op.arrived, started, done);
         let running = OperationInService { completion, sectors, paired_ns, kind, prepaid: false };

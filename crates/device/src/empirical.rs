@@ -9,7 +9,7 @@
 use crate::error::whole_sectors;
 use crate::fixed::{check_servers, default_sector_bytes, one};
 use crate::service::Service;
-use crate::{IdleMean, Provenance, SchedulerSpec, SpecError};
+use crate::{IdleMean, Provenance, SchedulerSpec, SpecError, ThrottleSpec};
 use raidlab_types::number::saturating_u64;
 use raidlab_types::{Duration, OpKind, Seed};
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ pub struct EmpiricalSpec {
     /// Where each parameter comes from.
     #[serde(default)]
     pub provenance: BTreeMap<String, Provenance>,
+    /// Limits on the rate at which it takes operations.
+    #[serde(default)]
+    pub throttle: Vec<ThrottleSpec>,
     /// Capacity in bytes; what does not fill a sector is not used.
     pub capacity_bytes: u64,
     /// Logical block, in bytes.

@@ -5,7 +5,7 @@
 
 use crate::error::{us_to_ns, whole_sectors, within};
 use crate::service::Service;
-use crate::{IdleMean, Provenance, SchedulerSpec, SpecError};
+use crate::{IdleMean, Provenance, SchedulerSpec, SpecError, ThrottleSpec};
 use raidlab_types::number::{f64_from, saturating_u64};
 use raidlab_types::{Duration, OpKind};
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,9 @@ pub struct FixedSpec {
     /// Where each parameter comes from.
     #[serde(default)]
     pub provenance: BTreeMap<String, Provenance>,
+    /// Limits on the rate at which it takes operations.
+    #[serde(default)]
+    pub throttle: Vec<ThrottleSpec>,
     /// Capacity in bytes; what does not fill a sector is not used.
     pub capacity_bytes: u64,
     /// Logical block, in bytes.

@@ -7,7 +7,7 @@
 //! Invariants:
 //! - No clock, file, thread or global randomness: the same spec, seed and calls give the same answers on every machine.
 //! - Time is whole nanoseconds. A disk's angle is the time modulo one revolution, so it never drifts.
-//! - A device is work conserving: it never idles while an operation waits, and its busy time is exactly the sum of the
+//! - A device is work conserving: it never idles while an operation waits that its throttle has let pass, and its busy time is exactly the sum of the
 //!   parts it reports ([`Totals`]).
 //! - No allocation per operation once the queues have grown to the largest depth seen.
 //!
@@ -31,6 +31,8 @@ mod scheduler;
 mod service;
 mod spec;
 mod ssd;
+mod throttle;
+mod timeline;
 
 pub use device::Device;
 pub use empirical::EmpiricalSpec;
@@ -38,10 +40,11 @@ pub use error::SpecError;
 pub use fixed::FixedSpec;
 pub use hdd::{
     BandSpec, BufferSpec, BusSpec, ChildSpec, CommandSpec, ExtraDisconnect, HddSpec, KeepRequested, LayoutSpec,
-    Mapping, NodeSpec, Preseek, ReadAhead, SeekSpec, Skew, Sparing, WriteBack, ZoneSpec,
+    Mapping, NodeSpec, Preseek, ReadAhead, SeekSpec, SharedBus, Skew, Sparing, WriteBack, ZoneSpec,
 };
 pub use random::{RandomSpec, TimesSpec};
 pub use scheduler::SchedulerSpec;
 pub use service::{Completion, FlashTotals, IdleMean, Totals};
 pub use spec::{DeviceSpec, PairPricing, Provenance, ProvenanceStatus};
 pub use ssd::{Initial, Placement, SsdSpec, Victim};
+pub use throttle::{BucketLevel, ThrottleSpec};

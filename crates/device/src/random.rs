@@ -12,7 +12,7 @@
 use crate::error::{whole_sectors, within};
 use crate::fixed::{check_servers, default_sector_bytes, one, MAX_US};
 use crate::service::Service;
-use crate::{IdleMean, Provenance, SchedulerSpec, SpecError};
+use crate::{IdleMean, Provenance, SchedulerSpec, SpecError, ThrottleSpec};
 use raidlab_types::number::saturating_u64;
 use raidlab_types::{CounterRng, Duration, OpKind, Seed};
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,9 @@ pub struct RandomSpec {
     /// Where each parameter comes from.
     #[serde(default)]
     pub provenance: BTreeMap<String, Provenance>,
+    /// Limits on the rate at which it takes operations.
+    #[serde(default)]
+    pub throttle: Vec<ThrottleSpec>,
     /// Capacity in bytes; what does not fill a sector is not used.
     pub capacity_bytes: u64,
     /// Logical block, in bytes.

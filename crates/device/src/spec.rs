@@ -3,7 +3,7 @@
 //! Invariant: a spec that [`Device::new`](crate::Device::new) accepts prices every operation within its capacity; what is
 //! wrong with one that it refuses is named by key.
 
-use crate::{EmpiricalSpec, FixedSpec, HddSpec, IdleMean, RandomSpec, SpecError, SsdSpec};
+use crate::{EmpiricalSpec, FixedSpec, HddSpec, IdleMean, RandomSpec, SpecError, SsdSpec, ThrottleSpec};
 use raidlab_types::OpKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +26,8 @@ pub enum DeviceSpec {
     Ssd(Box<SsdSpec>),
 }
 
+type Common<'a> = (u32, Option<&'a str>, &'a BTreeMap<String, Provenance>, &'a [ThrottleSpec]);
+
 impl DeviceSpec {
     /// Mean times of one operation of `bytes` bytes on an idle device, each sector equally likely to be asked for.
     pub fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, SpecError> {
@@ -38,14 +40,14 @@ impl DeviceSpec {
         }
     }
 
-    /// What every kind has: logical block, name, and where its parameters come from.
-    fn common(&self) -> (u32, Option<&str>, &BTreeMap<String, Provenance>) {
+    /// What every kind has: logical block, name, where its parameters come from, limits.
+    fn common(&self) -> Common<'_> {
         match self {
-            DeviceSpec::Hdd(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance),
-            DeviceSpec::Fixed(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance),
-            DeviceSpec::Empirical(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance),
-            DeviceSpec::Random(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance),
-            DeviceSpec::Ssd(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance),
+            DeviceSpec::Hdd(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance, &spec.throttle),
+            DeviceSpec::Fixed(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance, &spec.throttle),
+            DeviceSpec::Empirical(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance, &spec.throttle),
+            DeviceSpec::Random(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance, &spec.throttle),
+            DeviceSpec::Ssd(spec) => (spec.sector_bytes, spec.name.as_deref(), &spec.provenance, &spec.throttle),
         }
     }
 
@@ -62,6 +64,11 @@ impl DeviceSpec {
     /// Where its parameters come from, by parameter.
     pub fn provenance(&self) -> &BTreeMap<String, Provenance> {
         self.common().2
+    }
+
+    /// Limits on the rate at which it takes operations.
+    pub fn throttle(&self) -> &[ThrottleSpec] {
+        self.common().3
     }
 }
 
@@ -103,6 +110,8 @@ pub enum ProvenanceStatus {
     Fitted,
     /// Plausible, unsupported.
     Assumed,
+    /// Taken over from another device, as it is or scaled.
+    Derived,
 }
 
 #[cfg(test)]

@@ -6,14 +6,26 @@ use common::*;
 use raidlab_device::{DeviceSpec, PairPricing};
 use std::collections::BTreeSet;
 
-const ALL: [&str; 10] =
-    [AMDAHL, HDD_7200, HDD_7200_BARE, NEARLINE_4TB, NEARLINE_20TB, SAS_10K, LOW_LATENCY, FIXED, SSD_SATA, SSD_NVME];
+const ALL: [&str; 12] = [
+    AMDAHL,
+    HDD_7200,
+    HDD_7200_BARE,
+    NEARLINE_4TB,
+    NEARLINE_20TB,
+    SAS_10K,
+    LOW_LATENCY,
+    FIXED,
+    SSD_SATA,
+    SSD_NVME,
+    CLOUD_GP3,
+    CLOUD_GP2,
+];
 
 /// Every parameter a file sets, a table of parameters by its own keys where provenance does so too.
 fn parameters(text: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let table: toml::Table = toml::from_str(text).unwrap();
     let sourced: BTreeSet<String> = table["provenance"].as_table().unwrap().keys().cloned().collect();
-    let about = ["kind", "name", "description", "provenance", "published"];
+    let about = ["kind", "name", "description", "provenance", "published", "power"];
     let mut set = BTreeSet::new();
     for (key, value) in table.iter().filter(|(key, _)| !about.contains(&key.as_str())) {
         match value.as_table() {

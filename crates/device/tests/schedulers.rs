@@ -64,6 +64,65 @@ fn with_one_place_every_scheduler_is_first_come_first_served() {
     }
 }
 
+/// The same disk with one place, and a host that orders.
+fn disk_behind_a_host(host_scheduler: &str) -> DeviceSpec {
+    let mut spec = serde_json::to_value(disk(r#""fifo""#, Some(1))).unwrap();
+    spec["host_scheduler"] = serde_json::from_str(host_scheduler).unwrap();
+    serde_json::from_value(spec).unwrap()
+}
+
+#[test]
+fn a_host_before_one_place_orders_as_a_disk_with_room_for_all() {
+    // A plain disk does nothing while a command waits in it, so it is the same where that waits.
+    for scheduler in &ALL[..5] {
+        let (_, inside) = closed_loop(&disk(scheduler, None), 300, 300);
+        let (_, outside) = closed_loop(&disk_behind_a_host(scheduler), 300, 300);
+        assert_eq!(inside, outside, "{scheduler}");
+    }
+}
+
+#[test]
+fn a_host_hears_of_the_read_of_a_pair_before_it_chooses_and_a_disk_does_not() {
+    // While 500 is read, 600 waits; as that ends, 500 is to be written.
+    let order = |spec: &DeviceSpec, is_pair: bool| {
+        let mut device = device(spec, PairPricing::Queued);
+        let (mut first, mut second) = pair(0, 2, 500, 4);
+        if !is_pair {
+            (first.pair_with, second.pair_with) = (None, None);
+        }
+        device.handle_op(Instant::ZERO, first);
+        device.handle_op(Instant::ZERO, read(1, 600, 4));
+        let mut order = Vec::new();
+        while let Some(now) = device.poll_timeout() {
+            while let Some(done) = device.poll_done(now) {
+                if done.id.0 == 0 {
+                    device.handle_op(now, second);
+                }
+                order.push(done.id.0);
+            }
+        }
+        order
+    };
+    assert_eq!(order(&disk_behind_a_host(r#""clook""#), true), [0, 2, 1]);
+    // What a client asks for as it is answered comes when the next is chosen.
+    assert_eq!(order(&disk_behind_a_host(r#""clook""#), false), [0, 1, 2]);
+    assert_eq!(order(&disk(r#""clook""#, None), true), [0, 1, 2]);
+}
+
+#[test]
+fn a_host_knows_addresses_only_and_needs_something_to_order() {
+    let refused = |spec: &DeviceSpec| {
+        Device::new(spec, 512, PairPricing::Queued, Seed::new(1)).map(|_| ()).unwrap_err().to_string()
+    };
+    for host in [r#""sptf""#, r#"{"aged_sptf": {"percent": 2}}"#, KYBER] {
+        assert!(refused(&disk_behind_a_host(host)).contains("accepted: fifo, sstf, look, clook, vscan"));
+    }
+    assert!(refused(&disk_behind_a_host(r#"{"vscan": {"percent": 101}}"#)).starts_with("host_scheduler.vscan.percent"));
+    let mut spec = serde_json::to_value(disk(r#""fifo""#, None)).unwrap();
+    spec["host_scheduler"] = "clook".into();
+    assert!(refused(&serde_json::from_value(spec).unwrap()).contains("accepted: with queue_depth"));
+}
+
 #[test]
 fn order_saves_time_and_more_of_it_the_deeper() {
     let busy = |scheduler: &str, depth| closed_loop(&disk(scheduler, depth), 24, 3000).0.totals().busy_ns;

@@ -50,6 +50,7 @@ mod error;
 pub mod files;
 mod io;
 mod lateness;
+mod machine;
 mod memory;
 mod page_cache;
 mod result;
@@ -66,10 +67,11 @@ pub use directory::open_regular;
 pub use engine::{Account, Accounts};
 pub use error::LiveError;
 pub use lateness::Lateness;
+pub use machine::{KernelThread, MachineUsage};
 pub use result::{
     ArrayInput, Check, EngineFacts, FailedMember, LiveResult, Mechanics, MemberCounts, TracedOperation, Verdict,
 };
-pub use run::{check, run};
+pub use run::{check, run, run_recorded};
 pub use safety::device_user;
 pub use target::{DeviceFacts, EmulatedContent, EmulatedFacts, FilesystemFacts, TargetFacts, TargetSpec, TARGETS};
 pub use usage::{Accounting, DeviceTraffic, Usage};

@@ -8,7 +8,7 @@ use crate::target::TargetFacts;
 use crate::usage::Accounting;
 use raidlab_device::FlashTotals;
 use raidlab_load::files::FilesRecord;
-use raidlab_load::trace::Replayed;
+use raidlab_load::trace::ReplayCounts;
 use raidlab_load::{Backlog, HoldReport, Recorder};
 use raidlab_types::{Duration, Extent, LeafId, OpError, OpId, OpKind, Request};
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct LiveResult {
     /// How the depth was held, if it was.
     pub hold: Option<HoldReport>,
     /// What became of a trace's requests, where one was replayed.
-    pub replayed: Option<Replayed>,
+    pub replayed: Option<ReplayCounts>,
     /// What whole files asked for, where clients read such.
     pub files: Option<FilesRecord>,
     /// One a leaf.

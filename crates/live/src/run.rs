@@ -16,7 +16,7 @@ use raidlab_array::{Array, Layout, MemberState, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::{FileLoad, FilesSpec};
 use raidlab_load::trace::{KindFilter, Replay, TraceLoad};
-use raidlab_load::{Generator, Load, StepOp, Volume, WorkloadSpec};
+use raidlab_load::{Generator, Load, RecordedLoad, RequestLog, StepOp, Volume, WorkloadSpec};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{LeafId, RequestKind, Seed, MIB};
 
@@ -50,6 +50,33 @@ pub fn run(config: &LiveConfig, trace: Option<Replay>, observer: OnProgress<'_>)
             let writes = spec.file_system.inode_update_s.is_some();
             run_load(config, writes, observer, |layout| files(config, spec, layout))
         }
+    }
+}
+
+/// Runs a cell of which each request leaves a row in `log`.
+///
+/// # Errors
+/// As [`run`]; and for whole files, whose requests are not kept one by one.
+pub fn run_recorded(
+    config: &LiveConfig,
+    trace: Option<Replay>,
+    log: RequestLog,
+    observer: OnProgress<'_>,
+) -> Result<LiveResult, LiveError> {
+    if config.files.is_some() {
+        let message = "are not kept of whole files; accepted: drawn requests, or a trace";
+        return Err(LiveError::bad("records", message));
+    }
+    match trace {
+        Some(trace) => {
+            let writes = trace.spec.only != KindFilter::Reads;
+            run_load(config, writes, observer, |layout| {
+                Ok(RecordedLoad::new(replaying(config, trace, layout)?, log, layout.sector_bytes()))
+            })
+        }
+        None => run_load(config, writes(&config.workload), observer, |layout| {
+            Ok(RecordedLoad::new(requests(config, layout)?, log, layout.sector_bytes()))
+        }),
     }
 }
 

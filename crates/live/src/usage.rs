@@ -5,7 +5,8 @@
 //!
 //! Invariants:
 //! - Times of workers are taken by themselves, when they see their window open and close. Work the kernel does elsewhere on
-//!   their behalf (its own threads, interrupts on idle processors) is in nobody's account.
+//!   their behalf (its own threads, interrupts on idle processors) is in none of these; it is in the machine's
+//!   (`machine`).
 //! - Counters of devices are read when the window has opened and when it has closed, some ten microseconds after; others
 //!   that use the device meanwhile are in them too.
 //! - A file system of several devices (btrfs) has moved what all of them moved; what was asked of a target on it is
@@ -13,6 +14,7 @@
 //!
 //! Reference: getrusage(2); Documentation/block/stat.rst and Documentation/scheduler/sched-stats.rst of the kernel.
 
+use crate::machine::{MachineUsage, MachineWatch};
 use crate::result::MemberCounts;
 use crate::safety::in_use::mounted_btrfs;
 use crate::target::TargetFacts;
@@ -35,6 +37,8 @@ pub struct Accounting {
     pub workers: Vec<Usage>,
     /// One a block device below the targets.
     pub devices: Vec<DeviceTraffic>,
+    /// Of the whole machine.
+    pub machine: MachineUsage,
 }
 
 /// The processor's work for a thread.
@@ -126,13 +130,14 @@ struct DeviceBelow {
     targets: Vec<(usize, u64)>,
 }
 
-/// The devices below some targets, and what their counters said.
+/// The devices below some targets, and what their counters and those of the machine said.
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
     /// By numbers.
     below: BTreeMap<String, DeviceBelow>,
     opened: BTreeMap<String, BytesMoved>,
     closed: BTreeMap<String, BytesMoved>,
+    machine: MachineWatch,
 }
 
 impl Devices {
@@ -157,11 +162,18 @@ impl Devices {
     /// The window has opened.
     pub(crate) fn window_opened(&mut self) {
         self.opened = self.read();
+        self.machine.window_opened();
     }
 
     /// The window has closed.
     pub(crate) fn window_closed(&mut self) {
         self.closed = self.read();
+        self.machine.window_closed();
+    }
+
+    /// What the whole machine used meanwhile.
+    pub(crate) fn machine(&self) -> MachineUsage {
+        self.machine.usage()
     }
 
     fn read(&self) -> BTreeMap<String, BytesMoved> {
@@ -220,7 +232,12 @@ impl OneThread {
 
     /// What was used while it was open.
     pub(crate) fn accounting(&self, members: &[MemberCounts]) -> Accounting {
-        Accounting { total: self.used, workers: vec![self.used], devices: self.devices.traffic(members) }
+        Accounting {
+            total: self.used,
+            workers: vec![self.used],
+            devices: self.devices.traffic(members),
+            machine: self.devices.machine(),
+        }
     }
 }
 

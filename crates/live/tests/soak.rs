@@ -8,7 +8,7 @@
 mod common;
 
 use common::{assert_verified, config, requests, try_run, workload, Place};
-use raidlab_array::{MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
+use raidlab_array::{ChunkAccesses, MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
 use raidlab_live::{ContentMode, Fault, FaultKind, LiveConfig, TargetSpec};
 use raidlab_load::{LoadSpec, SizeSpec};
 use raidlab_types::{CounterRng, LeafId, Seed, KIB, MIB};
@@ -44,8 +44,11 @@ fn policy(random: &mut CounterRng) -> Policy {
         parity_write: pick(random, &writes),
         parity_write_tie: pick(random, &writes),
         parity_read: pick(random, &[ParityRead::Skip, ParityRead::ReadThrough]),
+        parity_row_bytes: pick(random, &[0, 4 * KIB]),
+        chunk_accesses: pick(random, &[ChunkAccesses::Joined, ChunkAccesses::Apart]),
         window_bytes: pick(random, &[4 * KIB, 64 * KIB, 8 * MIB]),
         windows_in_flight: pick(random, &[1, 2, 4]),
+        ..Policy::default()
     }
 }
 

@@ -7,8 +7,8 @@
 
 use crate::files::FilesRecord;
 use crate::streams::{Carry, StreamRecord};
-use crate::trace::Replayed;
-use crate::{Backlog, HoldReport, Load, Recorder, SpecError};
+use crate::trace::ReplayCounts;
+use crate::{Backlog, HoldReport, Load, Recorder, RequestTimes, SpecError};
 use raidlab_types::{Duration, Instant, Request, RequestTag};
 
 /// An offered load as a clock drives it.
@@ -27,6 +27,11 @@ pub trait Generator {
     }
     /// When to poll again if nothing completes before.
     fn poll_timeout(&self) -> Option<Instant>;
+    /// When the request in flight under this tag was meant to arrive and was issued; none where a load keeps no times of
+    /// single requests.
+    fn times_of(&self, _tag: RequestTag) -> Option<RequestTimes> {
+        None
+    }
     /// A request has completed, or failed.
     fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool);
     /// Work for the host, or a block's way, is done.
@@ -66,7 +71,7 @@ pub trait Generator {
         None
     }
     /// What of a trace was offered, and what not.
-    fn replayed(&self) -> Option<Replayed> {
+    fn replayed(&self) -> Option<ReplayCounts> {
         None
     }
     /// What became of streams.

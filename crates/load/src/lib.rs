@@ -26,6 +26,7 @@ mod generator;
 mod lanes;
 pub mod load;
 pub mod recorder;
+mod request_log;
 mod size;
 pub mod spec;
 pub mod streams;
@@ -39,6 +40,7 @@ pub use generator::Generator;
 pub use load::{Backlog, Load, MOST_IN_FLIGHT};
 pub use raidlab_types::Volume;
 pub use recorder::{Recorder, Snapshot, Tally, Times, LONGEST_NS, SIGNIFICANT_DIGITS, SNAPSHOT_NS};
+pub use request_log::{RecordSink, RecordedLoad, RequestLog, RequestRecord, RequestTimes};
 pub use size::Sizes;
 pub use spec::{
     AddressSpec, Align, AlignUnit, ArrivalSpec, Limit, Limits, LoadSpec, SizeSpec, StepOp, StepSpec, VolumeSpec,

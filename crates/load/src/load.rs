@@ -26,6 +26,7 @@ use crate::error::{depth, SpecError};
 use crate::generator::Generator;
 use crate::lanes::Lanes;
 use crate::recorder::{CompletedRequest, Recorder};
+use crate::request_log::RequestTimes;
 use crate::spec::{Limits, LoadSpec, WorkloadSpec};
 use crate::workload::{TaskOperation, Workload};
 use raidlab_types::number::{u32_from, usize_from};
@@ -99,6 +100,14 @@ pub(crate) struct Task {
     pub(crate) kind: RequestKind,
     /// Whether it is in flight (rather than waiting to be polled).
     pub(crate) in_flight: bool,
+}
+
+impl Task {
+    /// When its request was meant to arrive, and was issued.
+    #[inline]
+    pub(crate) fn times(&self) -> RequestTimes {
+        RequestTimes { arrival: self.intended, start: self.issued }
+    }
 }
 
 /// The task whose request is in flight under this tag; a driver that names another has lost count.
@@ -369,6 +378,11 @@ impl Generator for Load {
             _ => Instant::MAX,
         };
         Some(arrival.min(self.recorder.deadline())).filter(|&at| at != Instant::MAX)
+    }
+
+    #[inline]
+    fn times_of(&self, tag: RequestTag) -> Option<RequestTimes> {
+        self.tasks.get(usize_from(tag)).map(Task::times)
     }
 
     #[inline]

@@ -268,10 +268,12 @@ pub enum AddressSpec {
         /// Share that goes on.
         sequential: f64,
         /// Share that begins near the start of the last.
+        #[serde(default)]
         local: f64,
-        /// Standard deviation of the distance between the two starts, which is normally distributed about 0.
+        /// Standard deviation of the distance between the two starts, which is normally distributed about 0; needed where
+        /// any begin near.
         #[serde(rename = "local_sd")]
-        local_sd_bytes: f64,
+        local_sd_bytes: Option<f64>,
     },
     /// One start after another from a given list, from its beginning again at its end.
     Listed {

@@ -10,12 +10,13 @@ use common::*;
 use counting_allocator::allocations;
 use raidlab_load::trace::{Names, Record, Records, Replay, TraceError, TraceLoad, TraceSpec};
 use raidlab_load::{
-    AddressSpec, ArrivalSpec, Limits, Load, LoadSpec, SizeSpec, StepOp, StepSpec, VolumeSpec, WorkloadSpec,
+    AddressSpec, ArrivalSpec, Limits, Load, LoadSpec, RecordSink, RecordedLoad, RequestLog, RequestRecord, SizeSpec,
+    StepOp, StepSpec, VolumeSpec, WorkloadSpec,
 };
 use raidlab_types::{Instant, RequestKind, RequestTag, Seed};
 
 /// Runs `n` requests in a ring of slots, so that the driver allocates nothing either; they complete in a shuffled order.
-fn run(load: &mut Load, slots: &mut Vec<RequestTag>, now: &mut u64, n: u64) {
+fn run(load: &mut impl Generator, slots: &mut Vec<RequestTag>, now: &mut u64, n: u64) {
     let mut rng = Seed::new(*now).draws();
     for _ in 0..n {
         while let Some(request) = load.poll_request(Instant::from_ns(*now)) {
@@ -39,7 +40,7 @@ fn a_run_under_way_allocates_nothing() {
     let zipf = WorkloadSpec { address: AddressSpec::Zipf { theta: 0.9 }, ..workload() };
     let sequential = AddressSpec::Sequential { streams: 4 };
     let sequential = WorkloadSpec { address: sequential, ..workload() };
-    let mixed = AddressSpec::Mixed { sequential: 0.2, local: 0.3, local_sd_bytes: 1e6 };
+    let mixed = AddressSpec::Mixed { sequential: 0.2, local: 0.3, local_sd_bytes: Some(1e6) };
     let mixed = WorkloadSpec { address: mixed, ..workload() };
     let even = WorkloadSpec { volumes: VolumeSpec::Even, ..workload() };
     let step = |op, same_extent_as| StepSpec { op, size: None, address: None, same_extent_as };
@@ -57,6 +58,32 @@ fn a_run_under_way_allocates_nothing() {
             assert!(under_test.recorder().is_measuring() || matches!(load, LoadSpec::Hold { .. }));
         }
     }
+}
+
+/// Takes rows, and gives back the same room.
+struct Nowhere;
+
+impl RecordSink for Nowhere {
+    fn take(&mut self, rows: &mut Vec<RequestRecord>) {
+        rows.clear();
+    }
+}
+
+#[test]
+fn rows_of_single_requests_allocate_nothing() {
+    let load = Load::new(
+        &LoadSpec::Closed { depth: 32 },
+        &workload(),
+        &requests(1000, u64::MAX),
+        &[VOLUME],
+        512,
+        Seed::new(1),
+    );
+    let mut under_test = RecordedLoad::new(load.unwrap(), RequestLog::new(4096, Box::new(Nowhere)), 512);
+    let (mut slots, mut now) = (Vec::with_capacity(1024), 0);
+    run(&mut under_test, &mut slots, &mut now, 5_000);
+    assert_eq!(allocations(|| run(&mut under_test, &mut slots, &mut now, 50_000)), 0);
+    assert!(under_test.recorder().all().requests > 20_000);
 }
 
 /// One request a microsecond, made in batches.

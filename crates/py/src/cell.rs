@@ -1,83 +1,30 @@
 //! Running one cell.
 
 use crate::answer::{self, Column};
-use crate::error::{cell_error, from_json, live_error, spec_error};
+use crate::error::{cell_error, live_error, spec_error};
+use crate::records::{recorded, WhenFull};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use raidlab_array::{Policy, Tree};
-use raidlab_device::{DeviceSpec, PairPricing};
+use raidlab_cell::{CellSpec, EngineName, LiveWords};
 use raidlab_live::{ContentMode, Emulation, Fault, LiveConfig, RunStage, TargetSpec, Verify};
-use raidlab_load::files::FilesSpec;
-use raidlab_load::streams::StreamSpec;
-use raidlab_load::trace::{Replay, TraceSpec};
-use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
-use raidlab_sim::{HostSpec, Observer, PathSpec, Progress, SimConfig};
+use raidlab_load::trace::Replay;
+use raidlab_sim::{HostSpec, Observer, PathSpec, Progress};
 use raidlab_types::number::{f64_from, usize_from};
-use raidlab_types::{Instant, OpKind, Operation, Request};
+use raidlab_types::{Instant, OpKind, Operation, Request, SpecError};
 use serde::Deserialize;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use tracing::info;
 
-/// A cell as its JSON text says it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CellSpec {
-    pub engine: EngineName,
-    pub seed: u64,
-    #[serde(default)]
-    pub sector_bytes: Option<u32>,
-    pub tree: Tree,
-    #[serde(default)]
-    pub policy: Policy,
-    pub members: Vec<serde_json::Value>,
-    #[serde(default)]
-    pub missing: Vec<u32>,
-    /// Live: block devices that may be overwritten.
-    #[serde(default)]
-    pub destroy: Vec<PathBuf>,
-    /// Live: whether what is read is checked.
-    #[serde(default)]
-    pub content: ContentMode,
-    /// Live: members that are to break.
-    #[serde(default)]
-    pub faults: Vec<Fault>,
-    /// Live, over emulated members: how many times faster their time goes.
-    #[serde(default)]
-    pub speed: Option<f64>,
-    #[serde(default)]
-    pub pair_pricing: PairPricing,
-    #[serde(default)]
-    pub host: HostSpec,
-    /// Simulator: the stations between the client and the disks.
-    #[serde(default)]
-    pub path: PathSpec,
-    pub load: LoadSpec,
-    #[serde(default)]
-    pub workload: Option<WorkloadSpec>,
-    /// Requests recorded elsewhere in place of a workload.
-    #[serde(default)]
-    pub trace: Option<TraceSpec>,
-    /// Whole files in place of requests.
-    #[serde(default)]
-    pub files: Option<FilesSpec>,
-    /// Simulator: streams in place of requests.
-    #[serde(default)]
-    pub streams: Option<Vec<StreamSpec>>,
-    /// Live: how much of what was written is compared.
-    #[serde(default)]
-    pub verify: Verify,
-    #[serde(default)]
-    pub warmup: Limit,
-    pub measure: Limit,
+/// The words of live cells are the live engine's.
+struct Live;
+
+impl LiveWords for Live {
+    type Content = ContentMode;
+    type Fault = Fault;
+    type Verify = Verify;
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum EngineName {
-    Sim,
-    Live,
-}
+type Cell = CellSpec<Live>;
 
 /// The engine that a cell names; none where that cannot be read, for whoever reads the whole cell to complain of.
 fn engine_named(request: &str) -> Option<String> {
@@ -88,97 +35,48 @@ fn engine_named(request: &str) -> Option<String> {
     serde_json::from_str::<EngineKey>(request).ok()?.engine
 }
 
-impl CellSpec {
-    /// The trace, opened, if there is one.
-    fn replay(&mut self) -> PyResult<Option<Replay>> {
-        self.trace.take().map(crate::trace::replay).transpose()
-    }
+/// The trace of a cell, opened, if there is one.
+fn replay_of(spec: &mut Cell) -> PyResult<Option<Replay>> {
+    spec.trace.take().map(crate::trace::replay).transpose()
+}
 
-    /// A trace stands in place of a workload, and of whatever else says what is requested.
-    fn check_trace(&self) -> PyResult<()> {
-        if self.trace.is_none() && self.workload.is_none() {
-            return Err(cell_error("workload", "is missing; accepted: a workload, or a trace"));
-        }
-        let others = [
-            (self.workload.is_some(), "a workload"),
-            (self.files.is_some(), "whole files"),
-            (self.streams.is_some(), "streams"),
-        ];
-        match others.iter().find(|(is_there, _)| *is_there && self.trace.is_some()) {
-            Some((_, other)) => Err(cell_error("trace", format!("stands beside {other}; accepted: one of them"))),
-            None => Ok(()),
+/// What the live engine is told.
+fn live_config(spec: Cell) -> Result<LiveConfig, SpecError> {
+    if spec.streams.is_some() {
+        let message = "streams are simulated here; accepted: with engine \"sim\" (on real members: engine \"streams\")";
+        return Err(SpecError::new("streams", message));
+    }
+    for (key, is_said) in [("host", spec.host != HostSpec::default()), ("path", spec.path != PathSpec::default())] {
+        if is_said {
+            let message = "is modelled, and the host is real here; accepted: only with engine \"sim\"";
+            return Err(SpecError::new(key, message));
         }
     }
-
-    fn members<T: serde::de::DeserializeOwned>(&self) -> PyResult<Vec<T>> {
-        let read = |(i, value): (usize, &serde_json::Value)| from_json(&format!("members[{i}]"), &value.to_string());
-        self.members.iter().enumerate().map(read).collect()
+    if spec.rebuild.is_some() {
+        let message = "is simulated, and these members answer in real time; accepted: with engine \"sim\"";
+        return Err(SpecError::new("rebuild", message));
     }
-
-    fn limits(&self) -> Limits {
-        Limits { warmup: self.warmup, measure: self.measure }
-    }
-
-    fn live(self) -> PyResult<LiveConfig> {
-        if self.streams.is_some() {
-            let message =
-                "streams are simulated here; accepted: with engine \"sim\" (on real members: engine \"streams\")";
-            return Err(cell_error("streams", message));
-        }
-        for (key, is_said) in [("host", self.host != HostSpec::default()), ("path", self.path != PathSpec::default())] {
-            if is_said {
-                let message = "is modelled, and the host is real here; accepted: only with engine \"sim\"";
-                return Err(cell_error(key, message));
-            }
-        }
-        let targets: Vec<TargetSpec> = self.members()?;
-        let limits = self.limits();
-        Ok(LiveConfig {
-            tree: self.tree,
-            policy: self.policy,
-            targets,
-            missing: self.missing,
-            load: self.load,
-            // Where a trace is replayed, nobody looks at it.
-            workload: self.workload.unwrap_or_default(),
-            files: self.files,
-            limits,
-            seed: self.seed,
-            sector_bytes: self.sector_bytes,
-            content: self.content,
-            destroy: self.destroy,
-            faults: self.faults,
-            trace_requests: 0,
-            emulation: Emulation { speed: self.speed.unwrap_or(1.0), pair_pricing: self.pair_pricing },
-            verify: self.verify,
-        })
-    }
-
-    fn sim(self) -> PyResult<SimConfig> {
-        if let Some(speed) = self.speed {
-            let message = format!("{speed}: virtual time has no speed; accepted: only with engine \"live\"");
-            return Err(cell_error("speed", message));
-        }
-        let devices: Vec<DeviceSpec> = self.members()?;
-        let limits = self.limits();
-        Ok(SimConfig {
-            tree: self.tree,
-            policy: self.policy,
-            devices,
-            pair_pricing: self.pair_pricing,
-            missing: self.missing,
-            host: self.host,
-            path: self.path,
-            load: self.load,
-            // Where a trace is replayed, nobody looks at it.
-            workload: self.workload.unwrap_or_default(),
-            files: self.files,
-            streams: self.streams,
-            limits,
-            sector_bytes: self.sector_bytes,
-            seed: self.seed,
-        })
-    }
+    let targets: Vec<TargetSpec> = spec.members()?;
+    let limits = spec.limits();
+    Ok(LiveConfig {
+        tree: spec.tree,
+        policy: spec.policy,
+        targets,
+        missing: spec.missing,
+        load: spec.load,
+        // Where a trace is replayed, nobody looks at it.
+        workload: spec.workload.unwrap_or_default(),
+        files: spec.files,
+        limits,
+        seed: spec.seed,
+        sector_bytes: spec.sector_bytes,
+        content: spec.content,
+        destroy: spec.destroy,
+        faults: spec.faults,
+        trace_requests: 0,
+        emulation: Emulation { speed: spec.speed.unwrap_or(1.0), pair_pricing: spec.pair_pricing },
+        verify: spec.verify,
+    })
 }
 
 /// The caller's function that is called with the share done, 0 to 1, if it has given one.
@@ -225,22 +123,29 @@ impl Observer for SimProgress<'_> {
 }
 
 /// Runs one cell on the engine it names.
+///
+/// `records` is called with the columns of some requests after another, as they end; cells of the engines `sim` and `live`.
 #[pyfunction]
-#[pyo3(signature = (request, progress = None))]
+#[pyo3(signature = (request, progress = None, records = None))]
 pub(crate) fn run_cell<'py>(
     py: Python<'py>,
     request: &str,
     progress: Option<Py<PyAny>>,
+    records: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (engine, begun) = (engine_named(request), std::time::Instant::now());
     info!(engine = engine.as_deref(), "cell begins");
     let progress = ProgressCall(progress.as_ref());
     // Engines whose cells have keys of their own have doors of their own.
     let answer = match engine.as_deref() {
+        Some(engine @ ("direct" | "files" | "streams")) if records.is_some() => {
+            let message = format!("are not kept by the engine \"{engine}\"; accepted: \"sim\", \"live\"");
+            return Err(cell_error("records", message));
+        }
         Some("direct") => crate::direct::run(py, request, progress),
         Some("files") => crate::files::run(py, request, progress),
         Some("streams") => crate::streams::run(py, request, progress),
-        _ => run_array(py, request, progress),
+        _ => run_array(py, request, progress, records.as_ref()),
     };
     let (engine, elapsed_ms) = (engine.as_deref(), begun.elapsed().as_millis());
     match &answer {
@@ -251,40 +156,57 @@ pub(crate) fn run_cell<'py>(
 }
 
 /// Runs a cell of an array on either clock.
-fn run_array<'py>(py: Python<'py>, request: &str, progress: ProgressCall<'_>) -> PyResult<Bound<'py, PyDict>> {
-    let mut spec = cell(request)?;
-    let (seed, replay) = (spec.seed, spec.replay()?);
+fn run_array<'py>(
+    py: Python<'py>,
+    request: &str,
+    progress: ProgressCall<'_>,
+    records: Option<&Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut spec = Cell::read(request).map_err(spec_error)?;
+    let (seed, replay) = (spec.seed, replay_of(&mut spec)?);
     match spec.engine {
         EngineName::Sim => {
             let mut observer = SimProgress { call: progress, requests: spec.measure.requests };
-            let config = spec.sim()?;
-            let result = py.detach(|| raidlab_sim::run_observed(&config, replay, &mut observer));
-            answer::of_sim(py, seed, &result.map_err(spec_error)?)
+            let config = spec.sim().map_err(spec_error)?;
+            let (result, lost) = py.detach(|| match records {
+                None => (raidlab_sim::run_observed(&config, replay, &mut observer), None),
+                Some(call) => {
+                    recorded(call, WhenFull::Wait, |log| raidlab_sim::run_recorded(&config, replay, log, &mut observer))
+                }
+            });
+            with_lost(answer::of_sim(py, seed, &result.map_err(spec_error)?)?, lost)
         }
         EngineName::Live => {
-            let config = spec.live()?;
-            let result = py.detach(|| raidlab_live::run(&config, replay, &mut |p| progress.report(p)));
-            answer::of_live(py, seed, &result.map_err(live_error)?)
+            let config = live_config(spec).map_err(spec_error)?;
+            let mut report = |p| progress.report(p);
+            let (result, lost) = py.detach(|| match records {
+                None => (raidlab_live::run(&config, replay, &mut report), None),
+                Some(call) => {
+                    recorded(call, WhenFull::Lose, |log| raidlab_live::run_recorded(&config, replay, log, &mut report))
+                }
+            });
+            with_lost(answer::of_live(py, seed, &result.map_err(live_error)?)?, lost)
         }
     }
+}
+
+/// The answer with how many requests left no row, where rows were kept.
+fn with_lost(answer: Bound<'_, PyDict>, lost: Option<u64>) -> PyResult<Bound<'_, PyDict>> {
+    if let Some(lost) = lost {
+        answer.set_item("records_lost", lost)?;
+    }
+    Ok(answer)
 }
 
 /// Whether a cell of the engines `sim` and `live` could be run, as far as that can be said without opening anything.
 #[pyfunction]
 pub(crate) fn check_cell(request: &str) -> PyResult<()> {
-    let mut spec = cell(request)?;
-    let replay = spec.replay()?;
+    let mut spec = Cell::read(request).map_err(spec_error)?;
+    let replay = replay_of(&mut spec)?;
     match spec.engine {
-        EngineName::Sim => raidlab_sim::check(&spec.sim()?, replay).map_err(spec_error),
-        EngineName::Live => raidlab_live::check(&spec.live()?, replay).map_err(live_error),
+        EngineName::Sim => raidlab_sim::check(&spec.sim().map_err(spec_error)?, replay).map_err(spec_error),
+        EngineName::Live => raidlab_live::check(&live_config(spec).map_err(spec_error)?, replay).map_err(live_error),
     }
-}
-
-/// A cell from its text.
-fn cell(request: &str) -> PyResult<CellSpec> {
-    let spec: CellSpec = from_json("", request)?;
-    spec.check_trace()?;
-    Ok(spec)
 }
 
 /// A member operation: number of its request, leaf, whether it writes, sectors of the member.
@@ -322,17 +244,17 @@ impl Observer for OperationLog {
 /// `write`, `lba`, `sectors`, sorted, so that two engines can be compared request by request.
 #[pyfunction]
 pub(crate) fn member_operations<'py>(py: Python<'py>, request: &str, requests: u64) -> PyResult<Bound<'py, PyDict>> {
-    let mut spec = cell(request)?;
-    let replay = spec.replay()?;
+    let mut spec = Cell::read(request).map_err(spec_error)?;
+    let replay = replay_of(&mut spec)?;
     let mut rows = match spec.engine {
         EngineName::Sim => {
-            let config = spec.sim()?;
+            let config = spec.sim().map_err(spec_error)?;
             let mut log = OperationLog { requests, entered: 0, by_tag: Vec::new(), rows: Vec::new() };
             py.detach(|| raidlab_sim::run_observed(&config, replay, &mut log)).map_err(spec_error)?;
             log.rows
         }
         EngineName::Live => {
-            let config = LiveConfig { trace_requests: requests, ..spec.live()? };
+            let config = LiveConfig { trace_requests: requests, ..live_config(spec).map_err(spec_error)? };
             let mut go_on = |_: raidlab_live::RunProgress| ControlFlow::Continue(());
             let result = py.detach(|| raidlab_live::run(&config, replay, &mut go_on)).map_err(live_error)?;
             let row = |t: &raidlab_live::TracedOperation| {

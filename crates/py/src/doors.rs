@@ -6,23 +6,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use raidlab_array::plan::{MemberViews, NodeView, Planner, Scratch};
 use raidlab_array::{ComputeKind, Layout, MapCell, MemberState, Piece, Plan, Policy, Space, Tree};
-use raidlab_device::{Device, DeviceSpec, PairPricing};
-use raidlab_types::number::f64_from;
-use raidlab_types::{Extent, OpKind, Seed, Volume};
+use raidlab_types::{Extent, OpKind, Volume};
 use serde_json::{json, Value};
 
 /// A tree from its text, as JSON text.
 #[pyfunction]
 pub(crate) fn parse_tree(text: &str) -> PyResult<String> {
     Ok(json!(Tree::parse(text).map_err(spec_error)?).to_string())
-}
-
-fn compile(tree: &Tree, member_bytes: u64, sector_bytes: u32) -> PyResult<Layout> {
-    if sector_bytes == 0 {
-        return Err(cell_error("sector_bytes", "0; accepted: the bytes of a sector, such as 512 or 4096"));
-    }
-    let sizes = vec![member_bytes / u64::from(sector_bytes); tree.leaves()];
-    Layout::new(tree, &sizes, sector_bytes).map_err(spec_error)
 }
 
 /// Who uses a block device, as the end of the sentence "X is ..."; none for a free one.
@@ -40,48 +30,14 @@ pub(crate) fn tree_facts<'py>(
     sector_bytes: u32,
 ) -> PyResult<Bound<'py, PyDict>> {
     let tree: Tree = from_json("tree", tree)?;
-    let layout = compile(&tree, member_bytes, sector_bytes)?;
-    let bytes = |sectors: u64| sectors * u64::from(sector_bytes);
-    let user_bytes = bytes(layout.user_sectors());
-    let volumes: Vec<u64> = layout.volumes().iter().map(|v| bytes(v.capacity_sectors)).collect();
-    let facts = json!({
-        "leaves": layout.leaves(),
-        "volumes": volumes.len(),
-        "volume_bytes": volumes,
-        "user_bytes": user_bytes,
-        "losses_borne": tree.losses_borne(),
-        "tolerance": tree.tolerance(),
-        "storage_efficiency": f64_from(user_bytes) / (f64_from(member_bytes) * f64_from(layout.leaves())),
-        "full_stripe_bytes": bytes(layout.full_stripe_sectors(0)),
-        "level": tree.level(),
-    });
-    dict(py, &facts)
+    dict(py, &raidlab_cell::tree_facts(&tree, member_bytes, sector_bytes).map_err(spec_error)?)
 }
 
 /// What a device model says of itself: capacity, sector, idle means of a 4 KiB read.
 #[pyfunction]
 pub(crate) fn device_facts<'py>(py: Python<'py>, device: &str) -> PyResult<Bound<'py, PyDict>> {
-    let spec: DeviceSpec = from_json("", device)?;
-    let sector_bytes = spec.sector_bytes();
-    let model = Device::new(&spec, sector_bytes, PairPricing::Queued, Seed::new(0)).map_err(spec_error)?;
-    let idle = spec.idle_mean(OpKind::Read, 4096).map_err(spec_error)?;
-    let mut facts = json!({
-        "name": spec.name(),
-        "sector_bytes": sector_bytes,
-        "capacity_bytes": model.capacity_sectors() * u64::from(sector_bytes),
-        "idle_overhead_ns": idle.overhead.as_ns(),
-        "idle_seek_ns": idle.seek.as_ns(),
-        "idle_rotation_ns": idle.rotation.as_ns(),
-        "idle_transfer_ns": idle.transfer.as_ns(),
-    });
-    if let DeviceSpec::Ssd(ssd) = &spec {
-        facts["flash"] = json!({
-            "spare_factor": ssd.spare_factor().map_err(spec_error)?,
-            "units_per_block": ssd.units_per_block().map_err(spec_error)?,
-            "mapping_bytes": ssd.mapping_bytes,
-        });
-    }
-    dict(py, &facts)
+    let spec = raidlab_cell::device_from_json(device).map_err(spec_error)?;
+    dict(py, &raidlab_cell::device_facts(&spec).map_err(spec_error)?)
 }
 
 /// What the first `rows` cells of every member hold: a list a member of `{kind, volume, chunk | node, row}`.
@@ -132,7 +88,7 @@ pub(crate) fn plan_io<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let tree: Tree = from_json("tree", tree)?;
     let policy: Policy = from_json("policy", policy)?;
-    let layout = compile(&tree, member_bytes, sector_bytes)?;
+    let layout = raidlab_cell::layout_of(&tree, member_bytes, sector_bytes).map_err(spec_error)?;
     let sector = u64::from(sector_bytes);
     for (key, value) in [("offset_bytes", offset_bytes), ("length_bytes", length_bytes)] {
         if value % sector != 0 {

@@ -42,28 +42,7 @@ fn typed_error(key: &str, message: &str, kind: &str) -> PyErr {
     error
 }
 
-/// A sentence of serde's in the words of our own errors. The cell is one line that no user has written, so the position in
-/// it is left out.
-fn plain(sentence: &str) -> String {
-    let sentence = sentence.split(" at line ").next().unwrap_or(sentence);
-    match sentence.strip_prefix("unknown variant `").and_then(|rest| rest.split_once("`, expected ")) {
-        Some((_, known)) => {
-            format!("is not known here; accepted: {}", known.trim_start_matches("one of ").replace('`', ""))
-        }
-        None => sentence.to_owned(),
-    }
-}
-
 /// Reads JSON text into `T`; an error names the key.
 pub(crate) fn from_json<T: serde::de::DeserializeOwned>(place: &str, text: &str) -> PyResult<T> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut reader).map_err(|e| {
-        let path = e.path().to_string();
-        let key = match (place, path.as_str()) {
-            ("", path) => path.to_owned(),
-            (place, "." | "") => place.to_owned(),
-            (place, path) => format!("{place}.{path}"),
-        };
-        cell_error(&key, plain(&e.inner().to_string()))
-    })
+    raidlab_cell::from_json(place, text).map_err(spec_error)
 }

@@ -14,6 +14,7 @@ mod doors;
 mod error;
 mod files;
 mod log;
+mod records;
 mod replay;
 mod search;
 mod streams;

@@ -5,9 +5,7 @@ use crate::error::spec_error;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use raidlab_load::Answer;
 use raidlab_types::number::{f64_from, saturating_u64};
-use serde_json::json;
 
 /// See `raidlab_load::DepthSearch`.
 #[pyclass(module = "raidlab._core")]
@@ -53,18 +51,6 @@ impl DepthSearch {
     /// `lower` and `upper` (None where there is none); None while a run is still needed.
     fn answer<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let Some(answer) = self.inner.answer() else { return Ok(None) };
-        let (kind, depth, throughput, lower, upper) = match answer {
-            Answer::Between { depth, throughput, lower, upper } => {
-                ("between", depth, throughput, Some(lower), Some(upper))
-            }
-            Answer::NeverExceeded { last } => {
-                ("never_exceeded", f64::from(last.depth), last.throughput, Some(last), None)
-            }
-            Answer::AlwaysExceeded { first } => {
-                ("always_exceeded", f64::from(first.depth), first.throughput, None, Some(first))
-            }
-        };
-        let answer = json!({"kind": kind, "depth": depth, "throughput": throughput, "lower": lower, "upper": upper});
-        dict(py, &answer).map(Some)
+        dict(py, &raidlab_cell::held(&answer)).map(Some)
     }
 }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use raidlab_live::{open_regular, Check, Verdict};
 use raidlab_load::trace::{
-    guess, Format, Names, Parser, Record, Records, Replay, Replayed, Skipped, Summary, TraceError, TraceSpec,
+    guess, Format, Names, Parser, Record, Records, Replay, ReplayCounts, SkippedLines, Summary, TraceError, TraceSpec,
     VolumeSummary, Writer,
 };
 use raidlab_types::number::f64_from;
@@ -52,13 +52,13 @@ impl TraceFile {
         Ok(TraceFile { file, format, parser: Parser::new(format, path), block, unread, holds_requests: false })
     }
 
-    fn skipped(&self) -> Skipped {
+    fn skipped(&self) -> SkippedLines {
         self.parser.skipped()
     }
 
     /// Nothing to replay: most likely the wrong half of a recording, such as completions without what was queued.
     fn empty(&self) -> TraceError {
-        let Skipped { other_lines, empty_requests, .. } = self.skipped();
+        let SkippedLines { other_lines, empty_requests, .. } = self.skipped();
         let message =
             format!("holds no requests of data: {other_lines} lines are of other events, {empty_requests} of no bytes");
         TraceError::of_file(self.parser.file(), &message, &format!("lines such as {}", self.format.accepted()))
@@ -128,7 +128,7 @@ pub(crate) fn replay(spec: TraceSpec) -> PyResult<Replay> {
 }
 
 /// The verdict on a replay, as the engines' own checks: whether it was the trace.
-pub(crate) fn check(replayed: &Replayed) -> Check {
+pub(crate) fn check(replayed: &ReplayCounts) -> Check {
     let changes = replayed.changes();
     let end = if replayed.to_its_end { "to the trace's end" } else { "and stopped before the trace's end" };
     let mut evidence = format!("{} requests of the trace were replayed, {end}", replayed.requests);

@@ -4,8 +4,8 @@
 //! comparisons, and nothing stale is ever left behind. Those at stations are many and never change: a binary
 //! heap.
 //!
-//! Invariant: at the same time, devices go before stations, a lower leaf before a higher one, and jobs in the order in
-//! which they were pushed.
+//! Invariant: at the same time, devices go before stations, a lower leaf before a higher one (or, if asked for, the one set
+//! first, as timers of one clock fire), and jobs in the order in which they were pushed.
 
 use raidlab_types::number::u32_from;
 use raidlab_types::Instant;
@@ -17,14 +17,20 @@ use std::collections::BinaryHeap;
 pub(crate) struct Timers {
     /// Padded with `Instant::MAX` to a power of two.
     due: Vec<Instant>,
+    /// Which of equals goes first: all 0, or the order in which they were set.
+    turns: Vec<u64>,
+    /// The turn of what is set next; none where turns are of no account.
+    next_turn: Option<u64>,
     /// `winners[1]` is the root; the children of `k` are `2k` and `2k + 1`; leaves stand behind, as `due`.
     winners: Vec<u32>,
 }
 
 impl Timers {
-    pub(crate) fn new(devices: usize) -> Self {
+    /// `in_turn`: of devices that are due together, the one set first goes first.
+    pub(crate) fn new(devices: usize, in_turn: bool) -> Self {
         let width = devices.next_power_of_two().max(2);
-        let mut timers = Timers { due: vec![Instant::MAX; width], winners: vec![0; width] };
+        let (due, turns, winners) = (vec![Instant::MAX; width], vec![0; width], vec![0; width]);
+        let mut timers = Timers { due, turns, next_turn: in_turn.then_some(1), winners };
         (1..width).rev().for_each(|k| timers.winners[k] = timers.play(k));
         timers
     }
@@ -43,7 +49,8 @@ impl Timers {
     #[inline]
     fn play(&self, k: usize) -> u32 {
         let (left, right) = (self.player(2 * k), self.player(2 * k + 1));
-        if self.due[right as usize] < self.due[left as usize] {
+        let rank = |leaf: u32| (self.due[leaf as usize], self.turns[leaf as usize]);
+        if rank(right) < rank(left) {
             right
         } else {
             left
@@ -57,6 +64,10 @@ impl Timers {
             return;
         }
         self.due[leaf as usize] = at;
+        if let Some(turn) = &mut self.next_turn {
+            self.turns[leaf as usize] = *turn;
+            *turn += 1;
+        }
         let mut k = (leaf as usize + self.due.len()) / 2;
         while k > 0 {
             self.winners[k] = self.play(k);
@@ -105,7 +116,7 @@ mod tests {
     #[test]
     fn the_tournament_agrees_with_a_search() {
         for devices in 1..=17 {
-            let mut timers = Timers::new(devices);
+            let mut timers = Timers::new(devices, false);
             let mut due = vec![Instant::MAX; devices];
             let mut rng = Seed::new(devices as u64).draws();
             for _ in 0..500 {
@@ -120,6 +131,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn devices_that_are_due_together_go_in_turn() {
+        let mut timers = Timers::new(5, true);
+        let at = Instant::from_ns(7);
+        [3, 0, 4].into_iter().for_each(|leaf| timers.set(leaf, at));
+        let order: Vec<u32> = std::iter::from_fn(|| {
+            let (due, leaf) = timers.first();
+            timers.set(leaf, Instant::MAX);
+            (due == at).then_some(leaf)
+        })
+        .collect();
+        assert_eq!(order, [3, 0, 4]);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 
 #![cfg_attr(test, allow(clippy::pedantic, reason = "its casts: numbers of tests are small"))]
 
+mod blocks;
 mod cache;
 mod config;
 mod conserve;
@@ -21,8 +22,8 @@ mod run;
 mod station;
 mod walks;
 
-pub use cache::CacheSpec;
-pub use config::{HostSpec, SimConfig};
+pub use cache::{CacheSpec, DestageWhen};
+pub use config::{HostSpec, RebuildSpec, SimConfig};
 pub use path::{Distribution, ParitySpec, PathSpec, Phase, StationSpec, VisitKind, VisitSpec, HOST_CPU, HOST_PARITY};
-pub use result::{MemberResult, SimResult, StationResult};
-pub use run::{check, run, run_observed, Observer, Progress};
+pub use result::{MemberResult, RebuildResult, SimResult, StationResult};
+pub use run::{check, run, run_observed, run_recorded, Observer, Progress};

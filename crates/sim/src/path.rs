@@ -8,7 +8,8 @@
 //! - `command`: on the way down, before anything else;
 //! - `data`: down behind the command for a write, up in front of the status for a read, once for every transfer quantum, so
 //!   that the stations of a long transfer work side by side and others get between;
-//! - `status`: on the way up, after everything else.
+//! - `status`: on the way up, after everything else;
+//! - `bus`: below the array only: the station is the bus that the members are on, which they hold as their `[bus]` says.
 //!
 //! Invariants:
 //! - On the way down visits are made in the order of the list, on the way up in the opposite order.
@@ -53,6 +54,8 @@ pub enum Phase {
     Data,
     /// After everything else.
     Status,
+    /// While the disk has it: the station is its bus.
+    Bus,
 }
 
 /// Which requests or operations make a visit.
@@ -101,6 +104,13 @@ pub struct VisitSpec {
     /// How its time varies.
     #[serde(default)]
     pub times: Distribution,
+}
+
+impl VisitSpec {
+    /// Whether a volume or member makes it.
+    fn is_of(&self, one: u32) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&one))
+    }
 }
 
 /// A station that computes parity instead of the host.
@@ -212,6 +222,8 @@ pub(crate) struct Paths {
     copies: Vec<Leg>,
     /// The ways of streams, towards the array and outwards.
     ways: Vec<[Leg; 2]>,
+    /// By member: the station that is its bus.
+    buses: Vec<Option<u32>>,
 }
 
 impl Paths {
@@ -231,6 +243,16 @@ impl Paths {
     #[inline]
     pub(crate) fn copy(&self, volume: u32) -> Leg {
         self.copies[volume as usize]
+    }
+
+    /// The station that is a member's bus.
+    pub(crate) fn bus(&self, leaf: u32) -> Option<u32> {
+        self.buses[leaf as usize]
+    }
+
+    /// The stations that are buses.
+    pub(crate) fn buses(&self) -> impl Iterator<Item = u32> + '_ {
+        self.buses.iter().flatten().copied()
     }
 
     /// A way of a stream, from the array's host outwards or towards it.
@@ -283,6 +305,12 @@ impl Paths {
         for leaf in 0..u32_from(leaves) {
             let ways = paths.ways(&member, leaf, [member_quantum, member_quantum], station);
             paths.members.push(ways);
+            let mut buses = path.member_path.iter().enumerate().filter(|(_, v)| v.phase == Phase::Bus && v.is_of(leaf));
+            paths.buses.push(buses.next().map(|(_, visit)| station(visit)));
+            if let Some((i, _)) = buses.next() {
+                let message = format!("member {leaf} is on a bus already; accepted: one bus a member");
+                return Err(SpecError::new(format!("path.member_path[{i}].phase"), message));
+            }
         }
         Ok(paths)
     }
@@ -295,7 +323,7 @@ impl Paths {
         station: impl Fn(&VisitSpec) -> u32,
     ) -> [Route; 2] {
         [(false, VisitKind::Write), (true, VisitKind::Read)].map(|(writes, other)| {
-            let mine = |v: &&VisitSpec| v.on != other && v.only.as_ref().is_none_or(|only| only.contains(&of));
+            let mine = |v: &&VisitSpec| v.on != other && v.is_of(of);
             let of_phase = |phase| -> Vec<VisitStep> {
                 let steps = visits.iter().filter(mine).filter(|v| v.phase == phase).map(|v| step(v, station(v)));
                 steps.filter(|s| s.fixed > Duration::ZERO || s.ns_per_byte > 0.0).collect()
@@ -393,15 +421,45 @@ fn check_visit(key: &str, visit: &VisitSpec, path: &PathSpec, count: usize) -> R
         if !(mb_s.is_finite() && mb_s > 0.0) {
             return Err(SpecError::new(format!("{key}.mb_s"), format!("{mb_s}; accepted: a rate above 0")));
         }
-        if visit.phase != Phase::Data {
+        if !matches!(visit.phase, Phase::Data | Phase::Bus) {
             let message = format!("{mb_s}; accepted: only in phase \"data\", where bytes pass");
             return Err(SpecError::new(format!("{key}.mb_s"), message));
         }
+    }
+    if visit.phase == Phase::Bus {
+        check_bus(key, visit, path)?;
     }
     match visit.only.iter().flatten().find(|&&one| one as usize >= count) {
         Some(one) => Err(SpecError::new(format!("{key}.only"), format!("{one}; accepted: 0 to {}", count - 1))),
         None => Ok(()),
     }
+}
+
+/// A bus is held as its disks say, by one of them at a time, and by nobody else.
+fn check_bus(key: &str, visit: &VisitSpec, path: &PathSpec) -> Result<(), SpecError> {
+    let wrong = |name: &str, message: &str| Err(SpecError::new(format!("{key}.{name}"), message));
+    let station = path.stations.iter().find(|station| station.name == visit.station);
+    let all = [&path.request_path, &path.member_path].into_iter().chain(&path.ways).flatten();
+    let others = all.chain(path.caches.iter().flat_map(|cache| &cache.copy_path));
+    if !key.starts_with("path.member_path") {
+        return wrong("phase", "\"bus\" is the bus of disks; accepted: in the member path");
+    }
+    if station.is_none_or(|station| station.servers != 1) {
+        return wrong("station", "a bus serves one disk at a time; accepted: a station with 1 server");
+    }
+    if others.clone().any(|other| other.station == visit.station && other.phase != Phase::Bus)
+        || path.parity.as_ref().is_some_and(|parity| parity.station == visit.station)
+    {
+        return wrong("station", "a bus is held by its disks alone; accepted: a station that nothing else visits");
+    }
+    let plain = visit.cost_us == 0.0 && visit.mb_s.is_none() && visit.on == VisitKind::Both;
+    if !plain || visit.times != Distribution::Constant {
+        return wrong(
+            "phase",
+            "\"bus\" says all; accepted beside it: station, only; its times are those of the device's [bus]",
+        );
+    }
+    Ok(())
 }
 
 fn known_station(key: &str, name: &str, path: &PathSpec) -> Result<(), SpecError> {

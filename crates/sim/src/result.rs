@@ -3,7 +3,7 @@
 use raidlab_device::{FlashTotals, Totals};
 use raidlab_load::files::FilesRecord;
 use raidlab_load::streams::StreamRecord;
-use raidlab_load::trace::Replayed;
+use raidlab_load::trace::ReplayCounts;
 use raidlab_load::{Backlog, HoldReport, Recorder};
 use raidlab_types::LeafId;
 use serde::Serialize;
@@ -21,6 +21,21 @@ pub struct MemberResult {
     /// What it did with its flash, if it is a flash drive.
     #[serde(flatten)]
     pub flash: Option<FlashTotals>,
+}
+
+/// How far a member was rebuilt, counted from the beginning of the run.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct RebuildResult {
+    /// Which.
+    pub leaf: LeafId,
+    /// Bytes of it that hold what they should.
+    pub rebuilt_bytes: u64,
+    /// Bytes that its place in the array has.
+    pub member_bytes: u64,
+    /// How long it took, or how long it had until the run was over.
+    pub elapsed_ns: u64,
+    /// Whether it is whole.
+    pub is_over: bool,
 }
 
 /// What one station did while measuring.
@@ -45,6 +60,8 @@ pub struct SimResult {
     pub recorder: Recorder,
     /// Every member.
     pub members: Vec<MemberResult>,
+    /// Every member that was rebuilt.
+    pub rebuilds: Vec<RebuildResult>,
     /// Every station, none where the host is free.
     pub stations: Vec<StationResult>,
     /// How the depth was held, where it was.
@@ -54,7 +71,7 @@ pub struct SimResult {
     /// What whole files asked for, where they were read.
     pub files: Option<FilesRecord>,
     /// What became of a trace's requests, where one was replayed.
-    pub replayed: Option<Replayed>,
+    pub replayed: Option<ReplayCounts>,
     /// What each stream did; none where requests were offered.
     pub streams: Vec<StreamRecord>,
     /// The array's sector in bytes.

@@ -8,6 +8,8 @@
 //! - A server with work beyond now is busy until then without a gap, so that what it has done by now is what it was given
 //!   less that rest: `busy_ns` is exact for every window.
 
+use crate::result::StationResult;
+use raidlab_device::SharedBus;
 use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant};
 
@@ -21,17 +23,23 @@ pub(crate) struct Station {
     /// Work of all jobs since the totals were last cleared.
     work_ns: u64,
     pub wait_ns: u64,
+    /// Where it is the bus of disks, which take it themselves.
+    pub bus: Option<SharedBus>,
 }
 
 impl Station {
     pub(crate) fn new(name: &str, servers: u32) -> Self {
         let free_at = vec![Instant::ZERO; servers as usize];
-        Station { name: name.to_string(), free_at, visits: 0, work_ns: 0, wait_ns: 0 }
+        Station { name: name.to_string(), free_at, visits: 0, work_ns: 0, wait_ns: 0, bus: None }
     }
 
-    /// Servers it has.
-    pub(crate) fn servers(&self) -> u32 {
-        u32_from(self.free_at.len())
+    /// What it did since the totals were last cleared, up to `now`.
+    pub(crate) fn result(&self, now: Instant) -> StationResult {
+        let (visits, busy_ns, wait_ns) = match &self.bus {
+            Some(bus) => bus.totals(now.as_ns()),
+            None => (self.visits, self.busy_ns(now), self.wait_ns),
+        };
+        StationResult { name: self.name.clone(), visits, busy_ns, wait_ns, servers: u32_from(self.free_at.len()) }
     }
 
     /// A job arrives that takes a server for `cost`; when it will be finished.
@@ -59,7 +67,7 @@ impl Station {
     }
 
     /// Time servers have worked since the totals were started, up to `now`.
-    pub(crate) fn busy_ns(&self, now: Instant) -> u64 {
+    fn busy_ns(&self, now: Instant) -> u64 {
         self.work_ns.saturating_sub(self.rest_ns(now))
     }
 
@@ -70,6 +78,9 @@ impl Station {
 
     /// Starts the totals anew, as at the end of a warm-up; what is in hand then is still to be done.
     pub(crate) fn reset_totals(&mut self, now: Instant) {
+        if let Some(bus) = &self.bus {
+            bus.reset_totals(now.as_ns());
+        }
         (self.visits, self.wait_ns) = (0, 0);
         self.work_ns = self.rest_ns(now);
     }

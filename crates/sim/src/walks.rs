@@ -13,6 +13,7 @@ use crate::config::HostSpec;
 use crate::events::Jobs;
 use crate::path::{self, cost, Distribution, Leg, PathSpec, Paths, VisitStep, HOST_CPU, HOST_PARITY};
 use crate::station::Station;
+use raidlab_device::SharedBus;
 use raidlab_types::number::{f64_from, saturating_u64, u32_from};
 use raidlab_types::{CounterRng, Duration, Instant, OpError, OpId, Operation, Request, RequestTag, Seed, SpecError};
 use slab::Slab;
@@ -109,13 +110,17 @@ impl Walks {
             return Ok(None);
         }
         let own = spec.stations.iter().map(|s| Station::new(&s.name, s.servers));
+        let mut stations: Vec<Station> = [Station::new(HOST_CPU, host.cpus)].into_iter().chain(own).collect();
+        for bus in paths.buses() {
+            stations[bus as usize].bus.get_or_insert_default();
+        }
         let parity = match &spec.parity {
             Some(parity) => (path::station_index(spec, &parity.station).unwrap_or(0), parity.us_per_kib),
             None => (0, host.parity_us_per_kib),
         };
         Ok(Some(Walks {
             paths,
-            stations: [Station::new(HOST_CPU, host.cpus)].into_iter().chain(own).collect(),
+            stations,
             parity: (parity.0, parity.1 * 1000.0 / 1024.0),
             of_parity: Station::new(HOST_PARITY, host.cpus),
             walks: Slab::new(),
@@ -129,6 +134,11 @@ impl Walks {
     pub(crate) fn stations(&self) -> impl Iterator<Item = &Station> {
         let own = self.stations.iter().enumerate().filter(|(i, s)| *i > 0 || s.visits > 0).map(|(_, s)| s);
         own.chain(std::iter::once(&self.of_parity).filter(|part| part.visits > 0))
+    }
+
+    /// The bus that a member is on.
+    pub(crate) fn bus(&self, leaf: u32) -> Option<&SharedBus> {
+        self.paths.bus(leaf).and_then(|station| self.stations[station as usize].bus.as_ref())
     }
 
     /// Starts all totals anew.

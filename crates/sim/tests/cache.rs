@@ -7,7 +7,7 @@ mod common;
 use common::{closed, fixed, mean_us, rate, requests, station, visit, workload};
 use raidlab_array::{Rotation, Tree};
 use raidlab_load::{Limit, Limits};
-use raidlab_sim::{run, CacheSpec, Distribution, PathSpec, Phase, SimConfig, VisitSpec};
+use raidlab_sim::{run, CacheSpec, DestageWhen, Distribution, PathSpec, Phase, SimConfig, VisitSpec};
 use raidlab_types::KIB;
 
 fn chain(data: usize) -> Tree {
@@ -29,6 +29,7 @@ fn cache(read_ahead_bytes: u64, write_back_up_to_bytes: u64) -> CacheSpec {
         write_back_up_to_bytes,
         dirty_room_bytes: 1024 * KIB,
         destages: 1,
+        destage_when: DestageWhen::StripeIsWhole,
         copy_path: vec![],
     }
 }

@@ -11,6 +11,7 @@ mod common;
 
 use common::{closed, fixed, mean_us, random, rate, requests, station, visit};
 use raidlab_array::{Rotation, Tree};
+use raidlab_device::DeviceSpec;
 use raidlab_load::{ArrivalSpec, LoadSpec};
 use raidlab_sim::{run, HostSpec, ParitySpec, PathSpec, Phase, SimConfig, SimResult, VisitKind, VisitSpec};
 use raidlab_types::KIB;
@@ -94,6 +95,68 @@ fn a_short_transfer_gets_between_the_quanta_of_a_long_one() {
     };
     let (whole, quanta) = (response(None), response(Some(16 * KIB)));
     assert!(quanta * 20 < whole, "a short one waits {quanta} ns with quanta, {whole} ns without");
+}
+
+/// A disk that reads ahead into its buffer and has a bus of 0.1 ms a sector.
+fn disk_with_a_bus() -> DeviceSpec {
+    let mut spec = serde_json::to_value(common::zoned_disk()).unwrap();
+    spec["bus"] = serde_json::json!({"read_sector_ms": 0.1, "write_sector_ms": 0.1});
+    spec["buffer"] = serde_json::json!({"segments": 2, "segment_sectors": 512, "read_ahead": "segment"});
+    serde_json::from_value(spec).unwrap()
+}
+
+#[test]
+fn members_on_one_bus_share_what_it_carries() {
+    // Reads of 64 KiB, 12.8 ms on the bus, which is about as long as the arm takes to get there: four disks want twice of it.
+    let mut config =
+        closed(Tree::Independent { children: vec![Tree::member(); 4] }, disk_with_a_bus(), random(1.0, 64 * KIB), 32);
+    config.limits = requests(100, 2000);
+    let bus = |name: &str, only: Vec<u32>| VisitSpec { only: Some(only), ..visit(name, Phase::Bus, 0.0, None) };
+    let rates =
+        [vec![bus("a", vec![0, 1, 2, 3])], vec![bus("a", vec![0, 1]), bus("b", vec![2, 3])]].map(|member_path| {
+            config.path =
+                PathSpec { stations: vec![station("a", 1), station("b", 1)], member_path, ..PathSpec::default() };
+            let result = run(&config).unwrap();
+            let used: Vec<f64> =
+                result.stations.iter().map(|s| s.busy_ns as f64 / result.recorder.elapsed().as_ns() as f64).collect();
+            (rate(&result), used, result.stations[0].wait_ns)
+        });
+    let [(one, used_one, waited), (two, used_two, _)] = rates;
+    assert!(one <= 1e3 / 12.8 * 1.001, "{one} a second is more than the bus carries");
+    assert!(used_one[0] > 0.97 && used_one[0] <= 1.0 && used_one[1] == 0.0, "{used_one:?}");
+    assert!(waited > 0);
+    assert!(two > 1.2 * one && used_two.iter().all(|&used| used > 0.5), "{two} against {one}, {used_two:?}");
+}
+
+#[test]
+fn a_bus_is_of_members_and_says_nothing_else() {
+    let refused = |change: &dyn Fn(&mut PathSpec)| {
+        let mut config = closed(Tree::raid0(2, 64 * KIB), disk_with_a_bus(), random(1.0, 4096), 1);
+        config.path = PathSpec {
+            stations: vec![station("a", 1), station("b", 1), station("c", 2)],
+            member_path: vec![visit("a", Phase::Bus, 0.0, None)],
+            ..PathSpec::default()
+        };
+        change(&mut config.path);
+        run(&config).map(|_| ()).unwrap_err().to_string()
+    };
+    let begins = |change: &dyn Fn(&mut PathSpec), key: &str| {
+        let error = refused(change);
+        assert!(error.starts_with(key), "{error} is not about {key}");
+    };
+    begins(&|path| path.request_path.push(visit("b", Phase::Bus, 0.0, None)), "path.request_path[0].phase");
+    begins(&|path| path.member_path[0].cost_us = 1.0, "path.member_path[0].phase");
+    begins(&|path| path.member_path[0].mb_s = Some(10.0), "path.member_path[0].phase");
+    begins(&|path| path.member_path[0].station = "c".into(), "path.member_path[0].station");
+    begins(&|path| path.member_path.push(visit("a", Phase::Data, 0.0, Some(1.0))), "path.member_path[0].station");
+    begins(&|path| path.member_path.push(visit("b", Phase::Bus, 0.0, None)), "path.member_path[1].phase");
+    let mut config = closed(Tree::member(), fixed(10.0), random(1.0, 4096), 1);
+    config.path = PathSpec {
+        stations: vec![station("a", 1)],
+        member_path: vec![visit("a", Phase::Bus, 0.0, None)],
+        ..PathSpec::default()
+    };
+    assert!(run(&config).unwrap_err().to_string().starts_with("members[0].bus"));
 }
 
 #[test]

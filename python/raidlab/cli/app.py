@@ -18,9 +18,12 @@ from raidlab.cli import (
     device,
     fio,
     layout,
+    margins,
     measure,
     model,
     plan_io,
+    predict,
+    recommend,
     report,
     results,
     run,
@@ -54,9 +57,10 @@ _NO_PROCESSES = (
 
 # The first help screen.
 _SECTIONS = {
+    "Decide": ("recommend",),
     "Run": ("run", "study", "fio"),
-    "Measure": ("measure", "check", "agent"),
-    "Understand": ("layout", "plan-io", "model", "device", "trace"),
+    "Measure": ("measure", "predict", "check", "agent"),
+    "Understand": ("margins", "layout", "plan-io", "model", "device", "trace"),
     "Keep": ("results", "report", "version"),
 }
 # What was once spelt otherwise.
@@ -122,9 +126,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("run", epilog=run.EXAMPLES)(run.run)
+app.command("recommend", epilog=recommend.EXAMPLES, short_help="Which array to build, how sure that is, and why.")(
+    recommend.recommend
+)
 app.add_typer(study.app, name="study", short_help="Studies: list, show, fit, hold against what they published.")
 app.add_typer(fio.app, name="fio", short_help="fio's job files: run them, or write them from studies.")
 app.add_typer(measure.app, name="measure", short_help="How fast are requests, files, streams or a network here?")
+app.command("predict", epilog=predict.EXAMPLES, short_help="How fast should an array that stands be, and is it?")(
+    predict.predict
+)
 app.command("check", epilog=check.EXAMPLES, short_help="What can be said of targets before they are measured?")(
     check.check
 )
@@ -133,6 +143,9 @@ app.add_typer(model.app, name="model", short_help="Closed forms: what theory say
 app.add_typer(device.app, name="device", short_help="Device models: list, show, import, hold against a trace.")
 app.add_typer(trace.app, name="trace", short_help="Traces of requests: what one holds, and other formats.")
 app.add_typer(results.app, name="results", short_help="List, show, query, compare and export what was run.")
+app.command("margins", epilog=margins.EXAMPLES, short_help="From where on would another array be best?")(
+    margins.margins
+)
 app.command("report", short_help="Write the page of a run again.")(report.report)
 app.command("layout")(layout.layout)
 app.command("plan-io", epilog=plan_io.EXAMPLES)(plan_io.plan_io)

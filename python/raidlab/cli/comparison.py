@@ -14,15 +14,15 @@ from rich.text import Text
 
 from raidlab.cli.output import plain_table
 from raidlab.cli.terminal import console
-from raidlab.fit import FitResult
 from raidlab.published.compare import Errors, PublishedComparison, PublishedRow, errors_of, held_words
-from raidlab.published.compare.row import ARITHMETIC
+from raidlab.published.compare.row import ARITHMETIC, NOT_EVALUATED
+from raidlab.run.fit import FitResult
 from raidlab.stats import NOTHING_SHOWN_PERCENT
 from raidlab.study.parameters import Parameter
 from raidlab.wrapping import wrapped
 
 _STYLES = {"error": "bold red", "fails": "yellow", "within the noise": "yellow", "holds": "green"}
-_REST = (("no published value", "without a published value"), ("not evaluated", "not evaluated"))
+_REST = (("no published value", "without a published value"), (NOT_EVALUATED, NOT_EVALUATED))
 _INDENT = 6
 
 
@@ -48,7 +48,14 @@ def print_comparison(comparison: PublishedComparison, *, all_rows: bool, details
             )
             for row in sorted(misses, key=lambda row: -abs(row.error or 0.0))
         )
-        out.print(plain_table("\nwhat misses", headings, cells, right=("published", "here", "error")))
+        out.print(
+            plain_table(
+                "\nwhat misses (--all says why, where that is known)",
+                headings,
+                cells,
+                right=("published", "here", "error"),
+            )
+        )
     _print_judged("what the study claims of its own hardware", [*comparison.published], out, details=details)
     for target in dict.fromkeys(row.table for row in comparison.conclusions):
         rows = [row for row in comparison.conclusions if row.table == target]
@@ -81,7 +88,10 @@ def _lines(row: PublishedRow, *, details: bool) -> Iterator[Text]:
         said = [row.sentence, row.note, *([f"{row.id}: {row.details}"] if details else [])]
     elif row.value is not None:
         error = "" if row.error is None else f"  {row.error:+.3g} {row.error_unit}"
-        said = [f"{row.value:.4g}{f', printed {printed}' if printed else f' {row.published.unit}'}{error}  {row.kind}"]
+        beside = f", printed {printed}" if row.published.text else f" {row.published.unit}, not printed"
+        said = [f"{row.value:.4g}{beside}{error}  {row.kind}"]
+        # Why a figure misses is said with it.
+        said += [row.note] if details or row.is_miss else []
         yield from _wrapped(row.title, "", style="yellow" if row.is_miss else "")
     else:
         said = [row.note]
@@ -133,10 +143,12 @@ def _counts(comparison: PublishedComparison) -> str:
     parts += [f"{verdicts.count(word)} {said}" for word, said in _REST if word in verdicts]
     if comparison.errors:
         parts.append(f"{len(comparison.errors)} ERRORS in the mapping")
-    fitted = f"{len(comparison.fitted)} fitted parameters against {comparison.data_points} data points"
     others = sum(parameter.status != "fitted" for parameter in comparison.parameters.values())
+    fitted = f"{len(comparison.fitted)} fitted parameters against {comparison.data_points} data points"
+    # To hardware other than the study's own nothing printed was fitted.
+    hardware = [f"{fitted}; {others} published or assumed."] if others or comparison.data_points else []
     held = f"{held_words(comparison.asked, f'conclusions and claims hold on {comparison.target}')}."
-    lines = [*([held] if comparison.asked else []), f"{'; '.join(parts)}.", f"{fitted}; {others} published or assumed."]
+    lines = [*([held] if comparison.asked else []), f"{'; '.join(parts)}.", *hardware]
     return "\n".join("\n".join(wrapped(line)) for line in lines)
 
 

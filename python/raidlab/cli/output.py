@@ -17,10 +17,13 @@ from rich.table import Table
 from rich.text import Text
 
 from raidlab.analysis.checks import PASS, Finding
+from raidlab.analysis.margins import BestMargins
 from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison, Point
 from raidlab.cli.terminal import console
-from raidlab.report.answer import PER_WORDS, answers
-from raidlab.report.sections import space_words, stream_rows, target_title
+from raidlab.report.answer import PER_WORDS, TableAnswer, answers, margins_of_run
+from raidlab.report.costs import cost_sentence, costs_of
+from raidlab.report.prediction import SAID, ratio_of, shown_predictions
+from raidlab.report.sections import failures_words, space_words, stream_rows, target_title
 from raidlab.results.volumes import volume_words
 from raidlab.study import LoadedStudy, expand, study_names
 from raidlab.study.check import engine_of
@@ -40,23 +43,59 @@ VERDICT_STYLE = {"PASS": "green", "UNKNOWN": "dim", "WARN": "yellow", "INVALID":
 
 def print_run(analysis: Analysis, findings: list[Finding]) -> None:
     """Print the tables of a run: the first group in full, the others as shares; then checks and the answer."""
-    out = console()
+    out, costs = console(), costs_of(analysis)
     for target in dict.fromkeys(point.target for point in analysis.points):
         out.print(Text(f"\n{target_title(analysis, target)}", style="bold"))
         print_tables(out, analysis, target)
         if target == "live":
-            _print_standing(out, analysis)
+            print_standing(out, analysis)
+        if costs is not None and (cost := cost_sentence(costs, target)):
+            out.print(Text("\n".join(wrapped(cost)), style="dim"))
     print_findings(out, findings)
+    print_predictions(out, analysis, findings)
     if analysis.run.study.compare:
+        margins = margins_of_run(analysis, findings)
         for answer in answers(analysis, findings):
             said = f"{answer.caution} {answer.sentence}".strip()
             out.print(Text(f"\n{answer.title}: ", style="bold").append(Text(said, style="not bold")))
+            _print_margins(out, answer, [one for one in margins if one.target == answer.target])
 
 
-def _print_standing(out: Console, analysis: Analysis) -> None:
-    """What the arrays are that stand already: not raidlab's."""
+def _print_margins(out: Console, answer: TableAnswer, margins: list[BestMargins]) -> None:
+    """What would change each best of an answer: the nearest margins."""
+    is_of_many = len(answer.clauses) > 1 or bool(answer.others)
+    for one in margins:
+        work = f"{one.workload}: " if is_of_many else ""
+        for line in wrapped(f"{work}{one.sentence}", indent=2, hanging=4) if one.sentence else ():
+            out.print(Text(line))
+
+
+def print_standing(out: Console, analysis: Analysis) -> None:
+    """Print what the arrays are that stand already: not raidlab's."""
     for name, array in analysis.run.standing.items():
         out.print(Text(f"{name}: not raidlab's, {volume_words(array, analysis.run.live_members(name))}"))
+
+
+def print_predictions(out: Console, analysis: Analysis, findings: list[Finding]) -> None:
+    """Print every array that has a twin beside it: load by load, the verdict, and what may be behind it."""
+    for one in shown_predictions(analysis, findings):
+        rows = (
+            (
+                *(load.workload, load.level.replace("queue depth", "depth"), load.unit),
+                *(short(load.measured), short(load.predicted), ratio_of(load), SAID[load.verdict]),
+            )
+            for load in one.prediction.loads
+        )
+        headings = ("workload", "load", "unit", "measured", "predicted", "share", "verdict")
+        out.print(Text(f"\n{one.title}", style="bold"))
+        out.print(plain_table("", headings, rows, right=headings[3:6]))
+        out.print(Text("\n".join(wrapped(one.basis)), style="dim"))
+        for cause in one.prediction.causes:
+            text = f"{cause.direction.upper()}, {cause.kind}: {cause.evidence} {cause.remedy}".strip()
+            out.print("\n".join(wrapped(text)), markup=False, highlight=False)
+        if one.unexplained:
+            out.print("\n".join(wrapped(one.unexplained)), markup=False, highlight=False)
+        out.print(Text("\n".join(wrapped(one.headline)), style="bold"))
 
 
 def print_tables(out: Console, analysis: Analysis, target: str) -> None:
@@ -109,7 +148,8 @@ def _full(comparisons: list[Comparison]) -> Text:
     columns = [
         *(("dsk", 3), ("MB/s", 6), ("IOPS", 6)),
         *((f"p{percentile} {unit[0]}", 6) for percentile in _PERCENTILES),
-        *(("MB/s/dsk", 8), (f"vs {compare.reference}", 9)),
+        (f"IO/s=p{held.percentile:g}" if held else "MB/s/dsk", 8),
+        (f"vs {compare.reference}", 9),
         *([(f"=p{held.percentile:g}", 6)] if held else []),
     ]
     first = min(names + 2, _WIDTH - sum(width for _, width in columns) - len(columns))
@@ -123,9 +163,13 @@ def _full(comparisons: list[Comparison]) -> Text:
             text.append(f"{line}\n", style="dim" if row.array == compare.reference else "")
     text.append(f"'vs {compare.reference}' is {PER_WORDS[compare.per]}", style="dim")
     if held is not None:
-        text.append(f"; '=p{held.percentile:g}': the same where all keep one p{held.percentile:g}", style="dim")
+        at = f"p{held.percentile:g}"
+        text.append(f"; '={at}': the same where all keep one {at}", style="dim")
     if compare.equal == "members" and (space := space_words(comparisons)):
         text.append(f"\nuser capacity in members: {space}", style="dim")
+    if borne := failures_words(row.point for comparison in comparisons for row in comparison.rows):
+        for line in wrapped(borne):
+            text.append(f"\n{line}", style="dim")
     return text.append("\n")
 
 
@@ -147,13 +191,15 @@ def _cells(row: ComparedArray, unit: tuple[str, float], with_held: bool) -> list
         short(values["throughput_mb_s"]),
         short(values["iops"]),
         *_times(values, unit),
-        short(values["throughput_per_disk_mb_s"]),
-        percent(values["relative_throughput_percent"]),
     ]
+    share = percent(values["relative_throughput_percent"])
     if not with_held:
-        return cells
-    more = ">" if row.held and row.held.is_lower_bound and row.held.relative_percent is not None else ""
-    return [*cells, more + percent(row.held.relative_percent if row.held else None)]
+        return [*cells, short(values["throughput_per_disk_mb_s"]), share]
+    if row.held is None:
+        return [*cells, "-", share, "-"]
+    more = ">" if row.held.is_lower_bound else ""
+    known = more if row.held.relative_percent is not None else ""
+    return [*cells, more + short(row.held.iops), share, known + percent(row.held.relative_percent)]
 
 
 def _shares(comparisons: list[Comparison]) -> Table:
@@ -290,10 +336,10 @@ def _workload_row(workload: Workload, *, all_rows: bool) -> tuple[str, str, str,
 
 
 def _listed(value: object, *, all_rows: bool) -> str:
-    """A value of a study; a long list by its ends."""
+    """A value of a study; a long list by its least and largest."""
     if not isinstance(value, list) or all_rows or len(value) <= _FEW_VALUES:
         return str(value)
-    return f"{len(value)} from {value[0]} to {value[-1]}"
+    return f"{len(value)} from {min(value)} to {max(value)}"
 
 
 def print_study(loaded: LoadedStudy, *, all_rows: bool) -> None:
@@ -311,7 +357,7 @@ def print_study(loaded: LoadedStudy, *, all_rows: bool) -> None:
     elif own:
         out.print(f"{len(own)} workloads have loads of their own")
     if all_rows or len(study.array) <= _FEW:
-        arrays = ((array.name, array.group, array.volume or array.tree) for array in study.array)
+        arrays = ((array.name, array.group, array.arrangement) for array in study.array)
         out.print(plain_table("arrays", ("name", "group", "tree"), arrays))
     else:
         groups = Counter(array.group for array in study.array)

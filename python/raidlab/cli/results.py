@@ -57,9 +57,9 @@ def show(run: RunName, out: Out = RUNS, as_json: Json = False) -> None:
         else:
             if left_out := why_left_out(analysis.run):
                 say(left_out)
-            print_report(analysis, findings, published_again(analysis.run, keep=False))
+            print_report(analysis, findings, published_again(analysis, keep=False))
             study = study_of(analysis.run)
-            choice = choice_of(analysis.run, study) if study is not None else None
+            choice = choice_of(analysis, study) if study is not None else None
             if choice is not None:
                 print(f"\n{choice_text(choice)}", end="")
     raise typer.Exit(code_of(findings))

@@ -93,6 +93,13 @@ def run(
         str | None,
         option("FILE", "Your prices (TOML) for a study with rules of choice; its own by default. Kept with the run."),
     ] = None,
+    records: Annotated[
+        bool,
+        flag(
+            "--records",
+            "Keep a row of every single request too (arrival, start, end, place), as Parquet, a file a cell.",
+        ),
+    ] = False,
     as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of tables.")] = False,
 ) -> None:
     """Run a study and print the comparison.
@@ -102,6 +109,7 @@ def run(
     from raidlab.analysis.checks.incomplete import ended_words
     from raidlab.cli.machine import far_machine
     from raidlab.cli.terminal import say
+    from raidlab.errors import InputError
     from raidlab.run.interrupt import StopFlag, catching_signals
     from raidlab.run.loaded import under_load
     from raidlab.run.progress import progress_on
@@ -117,8 +125,11 @@ def run(
         options = _RunOptions(on, seed, quick, destroy or [], progress_on(sys.stderr), stop, far)
         with under_load(loaded_by, options.on or [], stop, options.progress):
             if resume is None:
-                result = _new_run(study, out, options, loaded_by)
+                result = _new_run(study, out, options, loaded_by, records=records)
             else:
+                if records:
+                    message, accepted = "was settled when the run began", "--resume without it"
+                    raise InputError.one("--records", message, accepted=accepted)
                 result = _resumed_run(resume, study, out, options)
         if result.cells.is_empty():
             say(f"{result.facts['status']} before anything was measured; {result.folder}")
@@ -146,9 +157,9 @@ def _report(result: Run, study: str | None, prices: str | None, *, as_json: bool
     of_run = study or study_of(result)
     if prices is not None and of_run is not None:
         with_prices(result, of_run, prices)
-    choice = choice_of(result, of_run) if of_run is not None else None
-    sheet = sheet_of(result, of_run) if of_run is not None else None
-    page = write_page(analysis, published_beside(result, study) if study is not None else None, choice, sheet)
+    choice = choice_of(analysis, of_run) if of_run is not None else None
+    sheet = sheet_of(analysis, of_run) if of_run is not None else None
+    page = write_page(analysis, published_beside(analysis, study) if study is not None else None, choice, sheet)
     findings = run_checks(analysis)
     with printing():
         if as_json:
@@ -180,7 +191,7 @@ class _RunOptions(NamedTuple):
     machine: CopySink | None
 
 
-def _new_run(study: str | None, out: str, options: _RunOptions, loaded_by: str | None) -> Run:
+def _new_run(study: str | None, out: str, options: _RunOptions, loaded_by: str | None, *, records: bool) -> Run:
     from raidlab.api import run_study
     from raidlab.errors import InputError
 
@@ -189,7 +200,8 @@ def _new_run(study: str | None, out: str, options: _RunOptions, loaded_by: str |
     argv = command(study, options.on or [], options.seed, options.quick, options.destroy)
     argv += ["--machine", options.machine.name] if options.machine is not None else []
     argv += ["--loaded-by", loaded_by] if loaded_by is not None else []
-    return run_study(study, out=out, argv=argv, **options._asdict())
+    argv += ["--records"] if records else []
+    return run_study(study, out=out, argv=argv, records=records, **options._asdict())
 
 
 def _resumed_run(run: str, study: str | None, out: str, options: _RunOptions) -> Run:

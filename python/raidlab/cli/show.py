@@ -47,6 +47,8 @@ def print_report(analysis: Analysis, findings: list[Finding], published: Publish
     if standing is not None:
         _print_published(out, standing)
     for one in conclusions:
+        if standing is not None and published is not None and one.target == published.target:
+            continue
         out.print(_wrapped(f"{target_title(analysis, one.target)}: {one.sentence}."))
     for card in cards_of(analysis, worst_first, has_published=standing is not None or bool(conclusions)):
         _print_card(out, card)
@@ -74,7 +76,8 @@ def _print_published(out: Console, standing: Standing) -> None:
     out.print(Text("\nBeside what the study published", style="bold"))
     out.print(_wrapped(f"{standing.headline} {standing.details}"))
     for row in standing.named:
-        out.print(Text(f"  x {_cut(row.title, 34):<34} {_cut(both(row), 41)}"))
+        for line in wrapped(f"x {row.title}: {both(row)}", indent=2, hanging=4):
+            out.print(Text(line))
     if standing.named and len(standing.misses) > len(standing.named):
         out.print(Text(f"  and {len(standing.misses) - len(standing.named)} more: raidlab study compare", style="dim"))
 
@@ -88,9 +91,15 @@ def _print_card(out: Console, card: Card) -> None:
         for clause in card.clauses:
             for line in _clause_lines(clause):
                 out.print(Text(line))
+            one = card.margins.get(clause.workload)
+            for line in wrapped(one.sentence, indent=6) if one is not None and one.sentence else ():
+                out.print(Text(line, style="dim"))
     if card.others:
         out.print(_wrapped(card.others))
-    for line in (card.unprotected, card.sureness):
+    for one in card.apart:
+        if one.sentence:
+            out.print(_wrapped(one.sentence, style="dim"))
+    for line in (card.failures_borne, card.sureness):
         if line:
             out.print(_wrapped(line, style="dim"))
     for verdict in ("INVALID", "WARN", "UNKNOWN"):

@@ -89,6 +89,9 @@ def compare(
     check_measures(loaded.file.parent)
     target = mapping.quantities.target
     if run is not None:
+        given = "--seed" if seed is not None else "--quick" if quick else ""
+        if given:
+            raise InputError.one(given, "says how the study is run, and --run names a run", accepted="one of the two")
         result = load_run(folder_of(run, Path(out), "--run"))
         if result.study.name != loaded.study.name:
             # Its report and its comparison would be another study's.
@@ -100,7 +103,8 @@ def compare(
             )
     else:
         result = run_study(loaded, on=[target], out=out, seed=seed, quick=quick, progress=progress_on(sys.stderr))
-    comparison = published_beside(result, loaded)
+    analysis = analyse(result)
+    comparison = published_beside(analysis, loaded)
     if comparison is None:
         targets = ", ".join(dict.fromkeys(result.cells["target"]))
         raise InputError.one(
@@ -111,13 +115,12 @@ def compare(
             "tested on every target",
             file=str(result.folder),
         )
-    analysis = analyse(result)
     with printing():
         print_comparison(comparison, all_rows=all_rows, details=details)
     if is_page_current(result):
         say(f"report, with the same comparison: {result.folder / PAGE} (raidlab report writes it again)")
     else:
-        page = write_page(analysis, comparison, choice_of(result, loaded), sheet_of(result, loaded))
+        page = write_page(analysis, comparison, choice_of(analysis, loaded), sheet_of(analysis, loaded))
         say(f"written: {result.folder / FILE}; report: {page}")
     if comparison.errors:
         raise typer.Exit(EXIT_BAD_INPUT)
@@ -141,8 +144,8 @@ def fit(
     Prints each parameter before and after, the errors of the figures it was held to, and those of figures left out.
     """
     from raidlab.cli.comparison import print_fit
-    from raidlab.fit import fit_study, write_values
     from raidlab.published.compare import write_left_out
+    from raidlab.run.fit import fit_study, write_values
     from raidlab.study import load_study
     from raidlab.study.mapping import load_mapping
 
@@ -227,11 +230,13 @@ def choice(
     result = load_run(run)
     if prices is not None:
         with_prices(result, loaded, prices)
-    made = make_choice(plan, analyse(result), kept_prices(result.folder, plan), others_of(plan, of or []))
+    analysis = analyse(result)
+    made = make_choice(plan, analysis, kept_prices(result.folder, plan), others_of(plan, of or []))
     with printing():
         print(choice_json(made) if as_json else choice_text(made), end="\n" if as_json else "")
-    if not of and choice_of(result, loaded) is not None:
-        say(f"report: {write_page(analyse(result), published_beside(result, loaded), made, sheet_of(result, loaded))}")
+    if not of and choice_of(analysis, loaded) is not None:
+        page = write_page(analysis, published_beside(analysis, loaded), made, sheet_of(analysis, loaded))
+        say(f"report: {page}")
 
 
 @app.command("sizes")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from raidlab.errors import InputError
 from raidlab.reading import Plain
-from raidlab.study.device import DeviceModel, load_device
+from raidlab.study.device import DeviceError, DeviceModel, load_device
 from raidlab.study.find import device_names, did_you_mean, find_device, nearest
 
 _ABOUT = ("kind", "name", "description", "provenance")
@@ -75,13 +75,15 @@ def load(device: str) -> DeviceModel:
 
         given = import_disk(path).device
     # A path counts from here, not from a folder of devices.
-    elif find_device(device, _here()) is None and not path.is_file():
+    elif find_device(device, _here()) is None:
         names = device_names()
         accepted = f"{nearest(device, names)}, or the path of a device file (TOML)"
         message = f"there is no such device{did_you_mean(device, names)}"
         raise InputError.one("device", message, value=f"'{device}'", accepted=accepted)
     try:
         return load_device(given, _here())
+    except DeviceError as error:
+        raise InputError([error.problem]) from None
     except ValueError as error:
         raise InputError.one("device", str(error), value=f"'{device}'") from None
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from raidlab.api import analyse, run_study
 from raidlab.devices.catalogue import load
@@ -23,12 +23,15 @@ from raidlab.formats.toml import toml_text
 from raidlab.reading import Plain
 from raidlab.study.device import DeviceModel
 from raidlab.study.load import load_study_text
-from raidlab.study.units import parse_bytes
-from raidlab.study.words import Name, Table
+from raidlab.study.places import Place, line_index
+from raidlab.study.table_file import Reporter, shown_file, text_of
+from raidlab.study.words import Bytes, Line, Name, Table
 
 # Long enough that a write cache is full before anything is counted.
 _WARM_UP_REQUESTS = 4000
 _MEASURED_REQUESTS = 6000
+# How full the buckets of a throttle are.
+_LEVELS = ("full", "empty")
 _METRICS = {"MB/s": "throughput_mb_s", "IOPS": "iops", "ms": "response_time_ms_mean"}
 
 
@@ -40,19 +43,19 @@ class PublishedFigure(Table):
     value: Annotated[float, Field(gt=0)]
     unit: Literal["MB/s", "IOPS", "ms"]
     """Millions of bytes a second, requests a second, or their mean response time."""
-    source: str
+    source: Line
     """Where it stands."""
     read: Annotated[float, Field(ge=0, le=1)]
     """The share of reads."""
-    size: str
+    size: Bytes
     """Of a request."""
     address: Literal["random", "sequential"]
     at: Literal["all", "front", "back"] = "all"
     """Where a sequential stream runs: `front` and `all` from the first address, `back` over the last ones."""
     depth: Annotated[int, Field(ge=1, le=1024)]
     """Requests outstanding."""
-    initial: Literal["fresh", "filled", "steady"] | None = None
-    """The state in which a flash drive was, where the device file begins in another one."""
+    initial: Literal["fresh", "filled", "steady", "full", "empty"] | None = None
+    """The state in which a flash drive was, or a throttle, where the device file begins in another one."""
     tolerance_percent: Annotated[float, Field(gt=0, le=100)] = 10.0
     """How far a model may be off."""
 
@@ -75,21 +78,53 @@ class ComparedFigure:
         return abs(self.error_percent) <= self.figure.tolerance_percent
 
 
+class _Sheet(Table):
+    """The figures of a device, so that a mistake in one is at the place that its file has it."""
+
+    published: list[PublishedFigure]
+
+
 def published_figures(model: DeviceModel) -> list[PublishedFigure]:
-    """The figures that a device file prints."""
-    figures = []
-    for index, table in enumerate(model.published):
-        try:
-            figures.append(PublishedFigure.model_validate(table))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join([f"published[{index}]", *map(str, first["loc"])])
-            raise InputError.one(where, first["msg"], value=str(first["input"])[:60]) from None
-    if twice := {one.name for one in figures if sum(one.name == other.name for other in figures) > 1}:
-        raise InputError.one(
-            "published.name", "stands twice", value=f"'{min(twice)}'", accepted="a name of its own each"
-        )
-    return figures
+    """The figures that a device file prints; an `InputError` names every mistake in them."""
+    text = "" if model.file is None else text_of(model.file, "a device file (TOML)")
+    reporter = Reporter("" if model.file is None else shown_file(model.file), line_index(text))
+    sheet = reporter.validated(_Sheet, {"published": list(model.published)})
+    reporter.complain()
+    assert sheet is not None, "figures without a mistake are a sheet"
+    _check(sheet.published, model, reporter)
+    reporter.complain()
+    return sheet.published
+
+
+def _check(figures: list[PublishedFigure], model: DeviceModel, reporter: Reporter) -> None:
+    """What a figure may not ask of this device."""
+    names = set()
+    for index, figure in enumerate(figures):
+        place: Place = ("published", index)
+        if figure.name in names:
+            reporter.add((*place, "name"), "stands twice", figure.name, "a name of its own each")
+        names.add(figure.name)
+        if figure.size % model.sector_bytes or figure.size > model.capacity_bytes:
+            accepted = f"whole sectors of {model.sector_bytes} bytes, up to {model.capacity_bytes}"
+            reporter.add((*place, "size"), "is no request to this device", figure.size, accepted)
+        states = _states(model)
+        if figure.initial is not None and figure.initial not in states:
+            message = "is no state of this device"
+            reporter.add((*place, "initial"), message, figure.initial, ", ".join(states) or "no such key")
+
+
+def _states(model: DeviceModel) -> tuple[str, ...]:
+    """What a device may have behind it at the start."""
+    flash = ("fresh", "filled", "steady") if model.parameters["kind"] == "ssd" else ()
+    return (*flash, *(_LEVELS if model.parameters.get("throttle") else ()))
+
+
+def _in_state(parameters: dict[str, Plain], initial: str | None) -> dict[str, Plain]:
+    """A device with this behind it."""
+    buckets = parameters.get("throttle")
+    if initial in _LEVELS and isinstance(buckets, list):
+        return parameters | {"throttle": [bucket | {"initial": initial} for bucket in buckets]}
+    return parameters if initial is None else parameters | {"initial": initial}
 
 
 def compare_published(device: str, seed: int = 1) -> list[ComparedFigure]:
@@ -116,7 +151,7 @@ def _modelled(model: DeviceModel, initial: str | None, figures: list[PublishedFi
         "workload": [_workload(figure, model) for figure in figures],
         "load": {"depths": [1]},
         "sim": {
-            "device": model.parameters if initial is None else model.parameters | {"initial": initial},
+            "device": _in_state(model.parameters, initial),
             "warmup": {"requests": _WARM_UP_REQUESTS},
             "measure": {"requests": _MEASURED_REQUESTS},
         },
@@ -143,7 +178,7 @@ def _address(figure: PublishedFigure, model: DeviceModel) -> Plain:
         return "uniform"
     if figure.at != "back":
         return "sequential"
-    size = parse_bytes(figure.size)
+    size = figure.size
     count = min(_WARM_UP_REQUESTS + _MEASURED_REQUESTS + figure.depth, model.capacity_bytes // size)
     last = model.capacity_bytes // size * size
     return {"kind": "listed", "offset_bytes": [last - size * (count - i) for i in range(count)]}

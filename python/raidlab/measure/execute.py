@@ -20,7 +20,7 @@ from raidlab.measure.places import WHOLE
 from raidlab.measure.plan import ARRAY, ARRAY_SECTOR_BYTES, DIRECT, ResultLine
 from raidlab.measure.request import MeasureRequest
 from raidlab.measure.warm_up import PilotWarmUp, found_by_pilot
-from raidlab.results.facts import BudgetTold, DriveTold, MeasureFacts, MoreFacts, Pilot, Steadied
+from raidlab.results.facts import BudgetFacts, MeasureFacts, MeterFacts, MoreFacts, Pilot, WarmupRounds
 from raidlab.results.outcome import CellOutcome, Outcome
 from raidlab.run.members import Members, device_bytes, member_files
 from raidlab.run.request import cell_limit, cell_policy, direct_request
@@ -58,7 +58,7 @@ class Measurement(Session):
     """The positions of each subject's targets in `live_members`."""
     warmups: dict[tuple[str, LoadPoint], PilotWarmUp] = field(default_factory=dict)
     """What pilots found, by subject and load."""
-    steadied: list[Steadied] = field(default_factory=list)
+    steadied: list[WarmupRounds] = field(default_factory=list)
     """What the rounds before measuring came to."""
     _members: dict[str, Members] = field(default_factory=dict)
 
@@ -85,8 +85,8 @@ class Measurement(Session):
                 {"name": subject.name, "engine": subject.engine, "targets": [place.word for place in subject.places]}
                 for subject in self.subjects
             ],
-            "budget": cast(BudgetTold, asdict(asked.budget)),
-            "drive": cast(DriveTold, asked.drive.model_dump()),
+            "budget": cast(BudgetFacts, asdict(asked.budget)),
+            "drive": cast(MeterFacts, asked.drive.model_dump()),
             "warmups": [
                 cast(Pilot, {"subject": name, "load": point.label, **asdict(found)})
                 for (name, point), found in self.warmups.items()

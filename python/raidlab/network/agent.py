@@ -32,6 +32,8 @@ _MOST_BYTES = 1 << 44
 _BLOCKS = range(512, (64 << 20) + 1)
 # A machine that says nothing for so long while it introduces itself is none of ours.
 _PATIENCE_S = 10.0
+# Who waits for its turn looks so often whether the controller that has it has fallen silent.
+_LOOK_AGAIN_S = 0.1
 # A copy of which nothing arrives for so long has ended.
 _COPY_PATIENCE_S = 120.0
 _WORD_BYTES = 32
@@ -85,12 +87,15 @@ class _Door:
         finally:
             with self._lock:
                 self._knocking.remove(connection)
-        current = self.current
-        if current is not None and current.silent_s > self._silence_s:
-            current.shut()
-        if self.turn.acquire(timeout=_PATIENCE_S):
-            self.trusted.put((channel, name))
-            return
+        # Asked again and again: who drives may just be answering, and fall silent a moment later.
+        patient_until = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < patient_until:
+            current = self.current
+            if current is not None and current.silent_s > self._silence_s:
+                current.shut()
+            if self.turn.acquire(timeout=min(_LOOK_AGAIN_S, _PATIENCE_S)):
+                self.trusted.put((channel, name))
+                return
         with suppress(GoneError):
             channel.send({"ok": False, "error": "another controller drives this machine"})
         connection.close()

@@ -9,16 +9,29 @@ Invariants:
 - Where members share a device that is said first, and nobody is called best.
 - Nothing is answered from a target that a check calls INVALID, from live cells that were run once, or from fewer than
   `LEAST_REQUESTS` requests.
-- Figures at an equal response time are preferred where every array met the target; the sentence says which it uses.
+- Figures at an equal response time are preferred, workload by workload, where every array met the target. Where some
+  workloads are judged there and others are not, the sentence names both, and says why the others are not.
+- Who is best has margins (`raidlab.analysis.margins`), against all that are not level with it; where nothing is shown,
+  there is no order that could turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from raidlab.analysis.checks import INVALID, WARN, Finding, shared_device
+from raidlab.analysis.margins import (
+    BestMargins,
+    Contest,
+    kept_margins,
+    margins_of,
+    margins_of_open,
+    rates_of,
+    with_simulated,
+)
 from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison
+from raidlab.analysis.metrics.comparison import ALWAYS_EXCEEDED, NEVER_EXCEEDED
 from raidlab.analysis.metrics.point import OPEN_LOADS
 from raidlab.stats import NOTHING_SHOWN_PERCENT, differs, ratio_interval
 from raidlab.study.schema import Compare
@@ -38,10 +51,11 @@ SHARED = (
 )
 PER_WORDS = {"disk": "per disk", "user_capacity": "per user capacity", "array": "for the whole array"}
 # What the best of the others does against the reference: ahead, level, behind.
-_VERBS = {"ahead": ("leads", "lead"), "level": ("keeps up", "keep up"), "behind": ("comes closest", "come closest")}
+VERBS = {"ahead": ("leads", "lead"), "level": ("keeps up", "keep up"), "behind": ("comes closest", "come closest")}
 # Level only because its repeats scatter: its figure is a margin or more above the reference's, or below.
-_UNSURE = {"above": "may lead", "below": "may keep up"}
-_ORDER = (*_VERBS, "none")
+UNSURE = {"above": "may lead", "below": "may keep up"}
+_ORDER = (*VERBS, "none")
+_MISSES, _STAYS = ("misses", "miss"), ("stays", "stay")
 
 
 @dataclass(frozen=True)
@@ -86,6 +100,10 @@ class _Place:
     percent: float
     figure: str
     following: str
+    rivals: tuple[ComparedArray, ...] = ()
+    """Whom it is before, the nearest first."""
+    row: ComparedArray | None = None
+    """The best itself."""
 
     @property
     def names(self) -> str:
@@ -94,20 +112,14 @@ class _Place:
     @property
     def said(self) -> str:
         if self.standing == "level" and abs(self.percent - 100.0) >= NOTHING_SHOWN_PERCENT:
-            return f"{self.names} {_UNSURE['above' if self.percent > 100.0 else 'below']}"
-        return f"{self.names} {_VERBS[self.standing][len(self.level) > 1]}"
+            return f"{self.names} {UNSURE['above' if self.percent > 100.0 else 'below']}"
+        return f"{self.names} {VERBS[self.standing][len(self.level) > 1]}"
 
 
 def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[TableAnswer]:
     """One answer for each target, from the first table of the study; none where a check says INVALID."""
-    found: dict[str, list[Comparison]] = {}
-    for comparison in analysis.comparisons:
-        compare = comparison.compare
-        is_asked = not compare.workloads or comparison.workload in compare.workloads
-        if compare.group == analysis.run.study.compare[0].group and is_asked:
-            found.setdefault(comparison.target, []).append(comparison)
     answered = []
-    for target, comparisons in found.items():
+    for target, comparisons in _asked(analysis).items():
         broken = no_answer(findings, target)
         if broken:
             answered.append(TableAnswer(target, TARGET_WORDS[target], f"{broken}."))
@@ -117,10 +129,70 @@ def answers(analysis: Analysis, findings: Sequence[Finding]) -> list[TableAnswer
     return answered
 
 
+def _asked(analysis: Analysis) -> dict[str, list[Comparison]]:
+    """By target, the comparisons of the first table of the study, as far as it asks about them."""
+    found: dict[str, list[Comparison]] = {}
+    for comparison in analysis.comparisons:
+        compare = comparison.compare
+        is_asked = not compare.workloads or comparison.workload in compare.workloads
+        if compare.group == analysis.run.study.compare[0].group and is_asked:
+            found.setdefault(comparison.target, []).append(comparison)
+    return found
+
+
+def contests_of_run(analysis: Analysis, findings: Sequence[Finding], targets: Collection[str]) -> list[Contest]:
+    """Who is best in the answers of some targets, and before whom."""
+    by_target: dict[str, list[Comparison]] = {}
+    for comparison in _sound(analysis, findings, targets):
+        by_target.setdefault(comparison.target, []).append(comparison)
+    return [contest for comparisons in by_target.values() for contest in contests_of(comparisons)]
+
+
+def _sound(analysis: Analysis, findings: Sequence[Finding], targets: Collection[str]) -> list[Comparison]:
+    """What is asked of targets that may be answered from, and whose members do not share a device."""
+    return [
+        comparison
+        for target, comparisons in (_asked(analysis) if analysis.run.study.compare else {}).items()
+        if target in targets and not no_answer(findings, target) and not _shares_devices(findings, target)
+        for comparison in comparisons
+    ]
+
+
+def margins_of_run(analysis: Analysis, findings: Sequence[Finding]) -> list[BestMargins]:
+    """What would change each best of a run's answers, target by target; what was simulated is in the run's folder."""
+    found = [margins_of(analysis, contest) for contest in contests_of_run(analysis, findings, analysis.targets)]
+    for comparison in _sound(analysis, findings, analysis.targets):
+        soonest = _soonest(comparison) if comparison.rows[0].point.load in OPEN_LOADS else None
+        if soonest is not None and len(soonest[1]) == 1 and len(soonest[0]) > 1:
+            found.append(margins_of_open(analysis, comparison, *soonest[0][:2]))
+    return [one for one in with_simulated(found, kept_margins(analysis.run)) if one.turns]
+
+
 def no_answer(findings: Iterable[Finding], target: str) -> str:
     """Which checks say INVALID of a target, so that nothing is answered from it; empty where none does."""
     broken = sorted({one.check for one in findings if one.verdict == INVALID and one.target == target})
     return f"No answer: {listed(broken)} {'says' if len(broken) == 1 else 'say'} INVALID" if broken else ""
+
+
+def contests_of(comparisons: Sequence[Comparison]) -> list[Contest]:
+    """Who is best under each closed loop of one table on one target, and before whom."""
+    closed = [one for one in comparisons if one.rows[0].point.load not in OPEN_LOADS]
+    if not closed or _is_once(closed[0].target, closed):
+        return []
+    found = []
+    for comparison in map(_contended, closed):
+        held = _is_held(comparison)
+        place = None if _is_short(comparison) else _place(comparison, held=held)
+        if isinstance(place, _Place) and place.rivals and place.row is not None:
+            set_apart = {place.row.array, *(row.array for row in place.rivals)}
+            others = tuple(name for name in place.level if name not in set_apart)
+            found.append(Contest(comparison, place.row, place.rivals, others, held))
+    return found
+
+
+def _is_once(target: str, comparisons: list[Comparison]) -> bool:
+    """Whether cells on the clock were run once, so that no difference can be shown."""
+    return target in ON_THE_CLOCK and all(len(row.rates) < 2 for one in comparisons for row in one.rows)
 
 
 def _shares_devices(findings: Sequence[Finding], target: str) -> bool:
@@ -131,11 +203,7 @@ def _answer(target: str, comparisons: list[Comparison]) -> TableAnswer:
     closed = [comparison for comparison in comparisons if comparison.rows[0].point.load not in OPEN_LOADS]
     opened = [comparison for comparison in comparisons if comparison.rows[0].point.load in OPEN_LOADS]
     others = " ".join(_by_response(comparison) for comparison in opened)
-    if (
-        closed
-        and target in ON_THE_CLOCK
-        and all(len(row.rates) < 2 for comparison in closed for row in comparison.rows)
-    ):
+    if closed and _is_once(target, closed):
         once = "Each cell was run once, so no difference can be shown."
         return TableAnswer(target, TARGET_WORDS[target], f"{once} {others}".strip())
     if not closed:
@@ -147,11 +215,10 @@ def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> T
     """Closed loop: who gives the most, workload by workload, against the reference."""
     reference = comparisons[0].compare.reference
     comparisons = [_contended(comparison) for comparison in comparisons]
-    held = all(_is_held(comparison) for comparison in comparisons)
     leaders: list[_Place] = []
     clauses = []
     for comparison in comparisons:
-        place = None if _is_short(comparison) else _place(comparison, held=held)
+        place = None if _is_short(comparison) else _place(comparison, held=_is_held(comparison))
         if _is_short(comparison):
             clauses.append(Clause(comparison.workload, "none", "too few requests to say", ""))
         elif isinstance(place, _Place):
@@ -161,8 +228,7 @@ def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> T
             clauses.append(Clause(comparison.workload, place.standing, place.said, place.figure + following))
         elif place is not None:
             clauses.append(Clause(comparison.workload, "none", "no difference is shown", place))
-    per = PER_WORDS[comparisons[0].compare.per]
-    basis = f"Throughput {per} {_basis(comparisons, held=held)}, as a share of {reference}"
+    basis = f"Throughput {PER_WORDS[comparisons[0].compare.per]} {_basis(comparisons)}, as a share of {reference}"
     sentence = f"{basis}: {_joined(clauses)}. {others}".strip()
     summary = _summary(leaders, len(clauses), reference)
     return TableAnswer(target, TARGET_WORDS[target], sentence, summary, basis, tuple(clauses), others)
@@ -216,17 +282,52 @@ def _summary(leaders: list[_Place], count: int, reference: str) -> str:
     return f"Beside {reference}, {', '.join([first, *(f'{listed(by_count[won])} in {won}' for won in ranked[1:])])}."
 
 
-def _basis(comparisons: list[Comparison], *, held: bool) -> str:
-    row = comparisons[0].rows[0]
-    if held and row.held is not None:
-        # A multiple of an idle response is another time for each workload; the tables have them.
-        targets = {one.held.target_ms for comparison in comparisons for one in comparison.rows if one.held is not None}
-        time = f" ({_time(targets.pop())})" if len(targets) == 1 else ""
-        return f"at the same p{row.held.percentile:g} of response time{time}"
+def _basis(comparisons: list[Comparison]) -> str:
+    """What is equal: a response time or the load; where not one for all, of which workloads, and why the load is."""
+    at_target = [comparison for comparison in comparisons if _is_held(comparison)]
+    loaded = [comparison for comparison in comparisons if comparison not in at_target]
+    if not loaded:
+        return _target_words(at_target)
+    if not any(row.held for comparison in comparisons for row in comparison.rows):
+        return _load_words(loaded)
+    by_reason: dict[str, list[str]] = {}
+    for comparison in loaded:
+        by_reason.setdefault(_why_not_held(comparison), []).append(comparison.workload)
+    reasons = listed([f"in {listed(work)} ({why})" for why, work in by_reason.items()])
+    first = f"{_target_words(at_target)} in {listed([one.workload for one in at_target])}, and " if at_target else ""
+    return f"{first}{_load_words(loaded)} {reasons}"
+
+
+def _target_words(comparisons: list[Comparison]) -> str:
+    """The response time that is held; without its figure where workloads hold several."""
+    held = [row.held for comparison in comparisons for row in comparison.rows if row.held is not None]
+    percentiles, targets = {one.percentile for one in held}, {one.target_ms for one in held}
+    if len(percentiles) > 1:
+        return "at a response time that each workload holds"
+    # A multiple of an idle response is another time for each workload; the tables have them.
+    time = f" ({_time(targets.pop())})" if len(targets) == 1 else ""
+    return f"at the same p{percentiles.pop():g} of response time{time}"
+
+
+def _load_words(comparisons: list[Comparison]) -> str:
     if all(row.sweep_rates for comparison in comparisons for row in comparison.rows):
         return f"on average over all loads from queue depth {comparisons[0].compare.sweep_from}"
     loads = list(dict.fromkeys(comparison.load for comparison in comparisons))
     return f"at {loads[0]}" if len(loads) == 1 else "at the heaviest load of each sweep"
+
+
+def _why_not_held(comparison: Comparison) -> str:
+    """Why arrays are not compared at an equal response time."""
+    held = {row.array: row.held for row in comparison.rows if row.held is not None}
+    if not held:
+        return "no response time is held there"
+    missed = [array for array, one in held.items() if one.bound == ALWAYS_EXCEEDED]
+    below = [array for array, one in held.items() if one.bound == NEVER_EXCEEDED]
+    if missed:
+        return f"{listed(missed)} {_MISSES[len(missed) > 1]} the target even with one request at a time"
+    if below:
+        return f"{listed(below)} {_STAYS[len(below) > 1]} below the target at every depth tried"
+    return "not every array has a figure at the target"
 
 
 def _time(ms: float) -> str:
@@ -254,12 +355,20 @@ def _place(comparison: Comparison, *, held: bool) -> _Place | str | None:
     if not shown and not ahead and len(level) == len(ranked):
         return f"{min(figure for figure, _ in known):.0f}-{max(figure for figure, _ in known):.0f} %"
     standing = "ahead" if ahead else "behind" if shown else "level"
-    return _Place(tuple(level), standing, top, _figure(top, best, reference, held=held), following)
+    # Where it leads, the reference is one of those that it leads.
+    behind = sorted([*ranked[len(level) :], *([(100.0, reference)] if ahead else [])], key=lambda pair: -pair[0])
+    rivals = tuple(row for _, row in behind)
+    if not rivals and shown:
+        # Of two the one that comes closest is the second, and the reference the best.
+        share = _figure(top, best, reference, held=held)
+        return _Place(tuple(level), standing, top, share, following, (best,), reference)
+    share = _figure(top, best, reference, held=held)
+    return _Place(tuple(level), standing, top, share, following, rivals, best)
 
 
 def _figure(percent: float, row: ComparedArray, reference: ComparedArray, *, held: bool) -> str:
     """The best array's share, with its interval where there are repeats."""
-    interval = ratio_interval(_rates(row, held=held), _rates(reference, held=held))
+    interval = ratio_interval(rates_of(row, held=held), rates_of(reference, held=held))
     if interval is None:
         return f"{percent:.0f} %"
     return f"{percent:.0f} %, 95 % interval {100 * interval[0]:.0f} to {100 * interval[1]:.0f}"
@@ -270,12 +379,11 @@ def _by_response(comparison: Comparison) -> str:
     times = {row.array: time for row in comparison.rows if (time := row.values["response_time_ms_p90"]) is not None}
     if not times:
         return f"{comparison.workload}: nothing could be compared."
-    behind = [row.array for row in comparison.rows if not row.point.keeps_up]
-    if behind:
+    found = _soonest(comparison)
+    if found is None:
+        behind = [row.array for row in comparison.rows if not row.point.keeps_up]
         return f"{comparison.workload}: {listed(behind)} cannot keep up even with {comparison.load}, the least tried."
-    ranked = sorted(times, key=lambda array: times[array])
-    margin = 1 + NOTHING_SHOWN_PERCENT / 100
-    soonest = [array for array in ranked if times[array] <= times[ranked[0]] * margin]
+    ranked, soonest = found
     if len(soonest) == len(ranked) > 1:
         return (
             f"{comparison.workload}, {comparison.load}: no difference is shown, 90 % are answered within"
@@ -289,6 +397,16 @@ def _by_response(comparison: Comparison) -> str:
     )
 
 
+def _soonest(comparison: Comparison) -> tuple[list[str], list[str]] | None:
+    """The arrays by their p90, and those of them that answer soonest; None where one does not keep up."""
+    times = {row.array: time for row in comparison.rows if (time := row.values["response_time_ms_p90"]) is not None}
+    if not times or not all(row.point.keeps_up for row in comparison.rows):
+        return None
+    ranked = sorted(times, key=lambda array: times[array])
+    margin = 1 + NOTHING_SHOWN_PERCENT / 100
+    return ranked, [array for array in ranked if times[array] <= times[ranked[0]] * margin]
+
+
 def relative_percent(row: ComparedArray, *, held: bool) -> float | None:
     """An array's figure against the reference: at equal response time, or at the heaviest load."""
     if held:
@@ -300,15 +418,11 @@ def _is_behind(pair: tuple[float, ComparedArray], best: tuple[float, ComparedArr
     """Whether one is shown to be behind the other: by a margin and, where there are repeats, beyond their noise."""
     if best[0] - pair[0] < NOTHING_SHOWN_PERCENT:
         return False
-    return differs(_rates(best[1], held=held), _rates(pair[1], held=held)) is not False
+    return differs(rates_of(best[1], held=held), rates_of(pair[1], held=held)) is not False
 
 
 def _is_short(comparison: Comparison) -> bool:
     return any(row.point.total("all_requests") < LEAST_REQUESTS for row in comparison.rows)
-
-
-def _rates(row: ComparedArray, *, held: bool) -> tuple[float, ...]:
-    return row.held.rates if held and row.held is not None else row.rates
 
 
 def _is_held(comparison: Comparison) -> bool:

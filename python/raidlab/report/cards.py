@@ -8,11 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from raidlab.analysis.checks import PASS, Finding
+from raidlab.analysis.margins import BestMargins
 from raidlab.analysis.metrics import Analysis, Point
-from raidlab.report.answer import Clause, TableAnswer, answers, listed, speaks_of
+from raidlab.report.answer import Clause, TableAnswer, answers, margins_of_run, speaks_of
 from raidlab.report.measured import measured
-from raidlab.report.sections import target_title
+from raidlab.report.sections import failures_words, target_title
 from raidlab.stats import NOTHING_SHOWN_PERCENT
+
+ONE_RUN_EACH = (
+    "One run each: no interval over repeats. What differs by less than "
+    f"{NOTHING_SHOWN_PERCENT:g} points is called level."
+)
 
 
 @dataclass(frozen=True)
@@ -24,10 +30,23 @@ class Card:
     basis: str
     clauses: tuple[Clause, ...]
     has_no_redundancy: bool
-    unprotected: str
+    failures_borne: str
     others: str
+    margins: dict[str, BestMargins]
+    """By workload, what would change who is best."""
     sureness: str
     care: list[Finding]
+
+    @property
+    def apart(self) -> list[BestMargins]:
+        """Margins of workloads that have no line of their own."""
+        lines = {clause.workload for clause in self.clauses}
+        return [one for workload, one in self.margins.items() if workload not in lines]
+
+    @property
+    def more_margins(self) -> list[BestMargins]:
+        """Those that have more margins than are shown at first sight."""
+        return [one for one in self.margins.values() if one.more]
 
 
 def cards_of(analysis: Analysis, findings: list[Finding], *, has_published: bool) -> list[Card]:
@@ -37,19 +56,23 @@ def cards_of(analysis: Analysis, findings: list[Finding], *, has_published: bool
     """
     if analysis.run.study.compare:
         found = answers(analysis, findings)
-    elif has_published:
-        # What it asked is answered beside what it published.
+    elif has_published or any(array.twin_of is not None for array in analysis.run.study.array):
+        # What it asked is answered beside what it published, or beside what was predicted.
         found = []
     else:
         found = measured(analysis)
-    return [_card(analysis, answer, findings) for answer in found]
+    margins = margins_of_run(analysis, findings) if found else []
+    return [
+        _card(analysis, answer, findings, {one.workload: one for one in margins if one.target == answer.target})
+        for answer in found
+    ]
 
 
-def _card(analysis: Analysis, answer: TableAnswer, findings: list[Finding]) -> Card:
+def _card(analysis: Analysis, answer: TableAnswer, findings: list[Finding], margins: dict[str, BestMargins]) -> Card:
     has_many = len(answer.clauses) > 1 or bool(answer.caution and answer.clauses)
-    bare = _without_redundancy(analysis, answer.target)
-    reference = analysis.run.study.compare[0].reference if analysis.run.study.compare else ""
-    has_no_redundancy = reference in bare
+    compare = analysis.run.study.compare
+    compared = _compared(analysis, answer.target)
+    has_no_redundancy = any(point.array == compare[0].reference and point.failures_borne == 0 for point in compared)
     headline = (answer.summary or answer.sentence) if has_many else answer.sentence
     if has_no_redundancy and not has_many and answer.basis:
         headline = headline.replace(f"{answer.basis}:", f"{answer.basis}, which has no redundancy:", 1)
@@ -59,8 +82,9 @@ def _card(analysis: Analysis, answer: TableAnswer, findings: list[Finding]) -> C
         basis=answer.basis,
         clauses=answer.clauses if has_many else (),
         has_no_redundancy=has_no_redundancy,
-        unprotected=_unprotected(bare) if answer.clauses and not has_no_redundancy else "",
+        failures_borne=failures_words(compared) if answer.clauses else "",
         others=answer.others if has_many else "",
+        margins=margins,
         sureness=_sureness(analysis, answer),
         care=_care(findings, answer.target),
     )
@@ -71,33 +95,21 @@ def _care(findings: list[Finding], target: str) -> list[Finding]:
     return [finding for finding in findings if finding.target == target and finding.verdict != PASS]
 
 
-def _without_redundancy(analysis: Analysis, target: str) -> list[str]:
-    """The arrays of the first table, as far as the answer speaks of them, that keep nothing twice."""
+def _compared(analysis: Analysis, target: str) -> list[Point]:
+    """The points of the first table, as far as the answer speaks of their arrays."""
     compare = analysis.run.study.compare
-    of_table = [
+    return [
         point
         for point in analysis.points
         if compare and (point.group, point.target) == (compare[0].group, target) and speaks_of(compare[0], point.array)
     ]
-    return list(dict.fromkeys(point.array for point in of_table if _keeps_nothing_twice(point)))
-
-
-def _keeps_nothing_twice(point: Point) -> bool:
-    # What is kept twice takes a member's space at least; chunks that do not divide a member leave far less over.
-    return point.storage_efficiency is not None and point.storage_efficiency > 1.0 - 0.5 / point.members
-
-
-def _unprotected(names: list[str]) -> str:
-    """What is to be known of those that do without what the reference has."""
-    return f"{listed(names)} {'has' if len(names) == 1 else 'have'} no redundancy." if names else ""
 
 
 def _sureness(analysis: Analysis, answer: TableAnswer) -> str:
     """How often it was run, which says how far to trust an interval, or a figure without one."""
     repeats = {len(point.rows) for point in analysis.points if point.target == answer.target and point.is_swept}
     if answer.clauses and analysis.run.study.compare and repeats == {1}:
-        margin = f"{NOTHING_SHOWN_PERCENT:g} points"
-        return f"One run each: no interval over repeats. What differs by less than {margin} is called level."
+        return ONE_RUN_EACH
     if "interval" in answer.sentence:
         listed = sorted(repeats)
         number = f"{listed[0]} to {listed[-1]}" if len(listed) > 1 else f"{listed[0]}"

@@ -22,6 +22,7 @@ from markupsafe import Markup
 
 from raidlab.analysis.checks import SEVERITY, WARN, Finding, run_checks
 from raidlab.analysis.checks.incomplete import ended_words
+from raidlab.analysis.margins import keep_margins
 from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.analysis.metrics.accesses import accesses_by_file
 from raidlab.errors import OutputError
@@ -29,19 +30,25 @@ from raidlab.published.compare import PublishedComparison
 from raidlab.published.compare.evaluate import table_in_words
 from raidlab.published.rules import Choice
 from raidlab.published.scorecard import Sheet
+from raidlab.report.answer import margins_of_run
 from raidlab.report.cards import cards_of
 from raidlab.report.choice import shown_choice
+from raidlab.report.costs import costs_of
 from raidlab.report.figures import Figure, make_figures
 from raidlab.report.figures.published import figures_of
 from raidlab.report.figures.style import FONT, ON_DARK
 from raidlab.report.figures.words import number
+from raidlab.report.prediction import shown_predictions
 from raidlab.report.provenance import arrays_of, hardware_of, members_of, rerun_command
-from raidlab.report.published import NEAR, TargetConclusions, both, concluded, standing_in, unasked
+from raidlab.report.published import NAMED, NEAR, TargetConclusions, both, concluded, standing_in, unasked
 from raidlab.report.sections import shown, target_title, targets_of
 from raidlab.report.sheet import shown_sheet
+from raidlab.report.simulator import BUILT, simulator_links
+from raidlab.report.simulator import PAGE as SIMULATOR
 from raidlab.stats import NOTHING_SHOWN_PERCENT
 
 PAGE = "report.html"
+QUICK = "quick: for a first look, not for a decision"
 FIGURES_FOLDER = "figures"
 NBSP = "\u00a0"
 # A space between a number and what it counts.
@@ -67,7 +74,12 @@ def write_page(
             with folder.child(FIGURES_FOLDER, make=True) as place:
                 for figure in figures:
                     figure.save(place)
-            page = render(analysis, figures, run_checks(analysis), published, choice, sheet, left_out=left_out)
+            findings = run_checks(analysis)
+            keep_margins(margins_of_run(analysis, findings), folder)
+            page = render(analysis, figures, findings, published, choice, sheet, left_out=left_out)
+            if simulator_links(analysis):
+                # Links hold wherever the folder goes.
+                folder.replace(SIMULATOR, BUILT.read_bytes())
             return folder.replace(PAGE, page.encode())
     except OSError as error:
         raise OutputError(f"{error.filename or analysis.run.folder}: cannot be written: {error.strerror}") from None
@@ -93,6 +105,7 @@ def render(
         "page.html.j2",
         study=analysis.run.study,
         facts=facts,
+        quick=QUICK,
         ended=ended_words(facts["status"]),
         cards=cards_of(analysis, worst_first, has_published=standing is not None or bool(conclusions)),
         standing=standing,
@@ -107,9 +120,13 @@ def render(
         published_figures=[shown(one) for one in published_figures],
         choice=shown_choice(choice) if choice is not None else None,
         sheet=shown_sheet(sheet) if sheet is not None else None,
+        costs=costs_of(analysis),
+        predictions=shown_predictions(analysis, worst_first, figures),
         folder=analysis.run.folder.name,
+        simulator_links=simulator_links(analysis),
         accesses=accesses_by_file(analysis),
         near=NEAR,
+        named=NAMED,
         nothing_shown=f"{NOTHING_SHOWN_PERCENT:g}",
         worst=[finding for finding in worst_first if SEVERITY[finding.verdict] >= SEVERITY[WARN]],
         targets=targets_of(analysis, figures, published),
@@ -128,10 +145,10 @@ def render(
     )
 
 
-def fill(template: str, **values: Any) -> str:
-    """A page from a file of `TEMPLATES` and what it names, with the style and the script that all pages have."""
+def fill(template: str, *, beside: Path = TEMPLATES, **values: Any) -> str:
+    """A page from a file of `TEMPLATES`, or ``beside``, and what it names; all pages have one style and one script."""
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader([beside, TEMPLATES]),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -205,7 +222,7 @@ def _options(text: str) -> Markup:
 
 def _parted(name: str) -> Markup:
     """A name of several words that may be parted between them, and is not elsewhere where a column is narrow."""
-    return Markup("<wbr>").join(re.findall(r"[^_./:,-]+[_./:,-]*|[_./:,-]+", name))
+    return Markup("<wbr>").join(re.findall(r"(?:[^_./:,-]|(?<=\d)\.(?=\d))+[_./:,-]*|[_./:,-]+", _kept(name)))
 
 
 def _strong(figure: str) -> Markup:

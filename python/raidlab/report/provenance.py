@@ -104,7 +104,7 @@ def arrays_of(analysis: Analysis) -> list[dict[str, Any]]:
         {
             "name": array.name,
             "group": array.group,
-            "tree": array.tree,
+            "tree": array.arrangement,
             "volume": volume_words(array, analysis.run.live_members(array.name)) if array.volume else "",
             "members": first[array.name].members,
             "efficiency": _percent(first[array.name]),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from statistics import median
 
 from raidlab.analysis.checks import Finding
@@ -21,13 +22,15 @@ from raidlab.published.compare import (
     Errors,
     PublishedComparison,
     PublishedRow,
+    bases_of,
     errors_of,
+    held_counts,
     held_words,
 )
+from raidlab.published.compare.clause import sentence_of
 from raidlab.published.compare.row import ARITHMETIC, FITTED
 from raidlab.report.answer import listed, no_answer
 
-NOT_EVALUATED = "not evaluated"
 # So many arrays are named that a target does not have; of more the rest is counted.
 _NAMED_ARRAYS = 4
 # So many misses are named in the answer; the table below has all of them.
@@ -45,7 +48,7 @@ class Standing:
     headline: str
     """The answer; that there is none, where a check says INVALID."""
     details: str
-    """How large the errors are, and what parameters were fitted to."""
+    """What it rests on, what is called near, how large the errors are; empty where there is no answer."""
     misses: list[PublishedRow]
     """Conclusions and claims that fail, then figures beyond `NEAR`, the largest error first."""
     errors: list[Errors]
@@ -55,6 +58,11 @@ class Standing:
     def named(self) -> list[PublishedRow]:
         """The misses that the answer names; none where there is no answer."""
         return self.misses[:NAMED] if self.details else []
+
+    @property
+    def beyond_conclusions(self) -> list[PublishedRow]:
+        """The misses that are no conclusions, which a report has a table of."""
+        return [row for row in self.misses if not row.is_conclusion]
 
 
 def standing_of(published: PublishedComparison, broken: str = "") -> Standing | None:
@@ -74,30 +82,32 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
     missed = sorted((row for row in compared if row.is_miss), key=lambda row: -abs(row.error or 0.0))
     free = [row for row in figures if row.kind != FITTED]
     fitted = [row for row in figures if row.kind == FITTED]
-    said = []
+    said, details = [], []
     asked = published.asked
     failed = [row for row in asked if row.verdict == "fails"]
     if asked:
-        said.append(held_words(asked, "published conclusions hold here"))
+        said.append(", ".join(held_counts(asked, "published conclusions hold here")))
+        # Of what was measured nothing was fitted.
+        if not is_elsewhere:
+            details.append(f"Conclusions that hold, by what they rest on: {bases_of(asked)}.")
     if free:
         word = "measured" if free[0].kind == "measured" else "predicted"
-        said.append(
-            f"{_near(free)} of {len(free)} {word} figures lie within {NEAR} of the printed ones, rounding apart"
-        )
+        said.append(f"{_near(free)} of {len(free)} {word} figures lie near the printed ones")
+        details.append(f"Near is within {NEAR}, rounding apart; the median error is {_medians(free)}.")
     elif fitted:
-        said.append(f"{_near(fitted)} of {len(fitted)} figures that were fitted to lie within {NEAR}, rounding apart")
-    if bounds:
-        said.append(f"{_near(bounds)} of {len(bounds)} printed bounds kept")
-    misses, errors = [*failed, *missed], [] if is_elsewhere else errors_of(published.published)
-    if broken:
-        return Standing(f"{broken} of what is compared.", "", misses, errors)
-    details = [] if free else [_OF_ITS_OWN if is_elsewhere else "No figure was predicted or measured."]
-    if free:
-        details.append(f"Their median error is {_medians(free)}.")
+        said.append(f"{_near(fitted)} of {len(fitted)} figures that were fitted to lie near the printed ones")
+        details.append(f"Near is within {NEAR}, rounding apart. No figure was predicted or measured.")
+    else:
+        details.append(_OF_ITS_OWN if is_elsewhere else "No figure was predicted or measured.")
     if fitted and free:
         near = f"{_near(fitted)} of {len(fitted)}"
         details.append(f"Of those that parameters were fitted to, or that follow from them, {near} lie as near.")
-    return Standing(f"{'; '.join(said)}.", " ".join(details), misses, errors)
+    if bounds:
+        details.append(f"{_near(bounds)} of {len(bounds)} printed bounds are kept.")
+    misses, errors = [*failed, *missed], [] if is_elsewhere else errors_of(published.published)
+    if broken:
+        return Standing(f"{broken} of what is compared.", "", misses, errors)
+    return Standing(f"{'. '.join(said) or 'Nothing but bounds was printed'}.", " ".join(details), misses, errors)
 
 
 def standing_in(published: PublishedComparison | None, findings: Iterable[Finding]) -> Standing | None:
@@ -114,6 +124,11 @@ class TargetConclusions:
     target: str
     sentence: str
     rows: list[PublishedRow]
+
+    @property
+    def failed(self) -> list[PublishedRow]:
+        """Those that fail."""
+        return [row for row in self.rows if row.verdict == "fails"]
 
 
 def concluded(published: PublishedComparison | None, findings: Sequence[Finding]) -> list[TargetConclusions]:
@@ -151,9 +166,10 @@ def unasked(analysis: Analysis, conclusions: Iterable[TargetConclusions]) -> lis
         by_reason: dict[str, list[PublishedRow]] = {}
         missing: dict[str, None] = {}
         for row in one.rows:
-            if row.verdict == NOT_EVALUATED:
+            if not row.is_evaluated:
                 named = dict.fromkeys(str(measure["array"]) for measure in row.measures if "array" in measure)
-                absent = [name for name in named if name not in here]
+                # A pattern is of several arrays, and has none only where nothing fits it.
+                absent = [name for name in named if not any(fnmatchcase(array, name) for array in here)]
                 by_reason.setdefault("" if absent else row.note, []).append(row)
                 missing.update(dict.fromkeys(absent))
         if "" in by_reason:
@@ -180,9 +196,7 @@ def _medians(rows: list[PublishedRow]) -> str:
 
 
 def both(row: PublishedRow) -> str:
-    """A miss with its two figures."""
+    """A miss with its two figures; of what fails, the comparison that it fails by the furthest."""
     if row.value is None:
-        printed = f"{row.published.text} {row.published.unit}".strip()
-        fails = f"fails ({row.kind})" if row.kind else "fails"
-        return f"{fails}: {printed}" if row.published.text else fails
+        return f"fails: {sentence_of(row.clauses[:1])}" if row.clauses else "fails"
     return f"{row.value:.3g} against the printed {row.published.text} {row.published.unit}".strip()

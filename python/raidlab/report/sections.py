@@ -107,6 +107,13 @@ def space_words(comparisons: list[Comparison]) -> str:
     return ", ".join(f"{array} {point.members * (point.storage_efficiency or 0):.3g}" for array, point in known.items())
 
 
+def failures_words(points: Iterable[Point]) -> str:
+    """How many members each array may lose, whichever they are; those of which nothing tells are left out."""
+    borne = {point.array: point.failures_borne for point in points}
+    told = [f"{array} {count or 'none'}" for array, count in borne.items() if count is not None]
+    return f"Members that may fail, whichever: {', '.join(told)}." if told else ""
+
+
 def targets_of(
     analysis: Analysis, figures: list[Figure], published: PublishedComparison | None
 ) -> list[TargetSections]:
@@ -135,7 +142,7 @@ def _own(
         if figure is not None:
             claims = [rows[name] for name in spec.claims if name in rows]
             # What was printed of boxes that are not here is nobody's news below each figure.
-            here = [row for row in claims if target == "original" or row.verdict != "not evaluated"]
+            here = [row for row in claims if target == "original" or row.is_evaluated]
             found.append(shown(figure, here))
     if found:
         yield Section(key_of("own", target), "The study's own figures", figures=found)

@@ -217,6 +217,21 @@ class DeviceCounts(TypedDict):
     asked_write_bytes: int
 
 
+class KernelThread(TypedDict):
+    """Threads of the kernel's that bear one name, and their time on a processor."""
+
+    name: str
+    cpu_ns: int
+
+
+class MachineUsage(TypedDict):
+    """What the whole machine used while the window was open; None for what the kernel does not tell."""
+
+    busy_ns: int | None
+    kernel_threads: list[KernelThread] | None
+    energy_uj: int | None
+
+
 class Accounting(TypedDict):
     """What a cell cost this machine while the window was open."""
 
@@ -227,6 +242,27 @@ class Accounting(TypedDict):
     waited_ns: NotRequired[int | None]
     workers: NotRequired[list[dict[str, int | None]]]
     devices: NotRequired[list[DeviceCounts]]
+    machine: NotRequired[MachineUsage]
+
+
+class RebuildAnswer(TypedDict):
+    """How far a simulated member was rebuilt, counted from the beginning of the run."""
+
+    leaf: int
+    rebuilt_bytes: int
+    member_bytes: int
+    elapsed_ns: int
+    is_over: bool
+
+
+class RecordsAnswer(TypedDict):
+    """Where the rows of a cell's requests are: the file in the folder ``records``, as it was when it was written."""
+
+    file: str
+    requests: int
+    lost: int
+    bytes: int
+    sha256: str
 
 
 class CellAnswer(TypedDict):
@@ -257,10 +293,12 @@ class CellAnswer(TypedDict):
     files: NotRequired[FilesAnswer | None]
     streams: NotRequired[list[StreamAnswer]]
     replayed: NotRequired[dict[str, object] | None]
+    rebuilds: NotRequired[list[RebuildAnswer]]
     requests_of_run: NotRequired[dict[str, int]]
     accounting: NotRequired[Accounting]
     content: NotRequired[dict[str, object] | None]
     stopped_by: NotRequired[str | None]
+    records: NotRequired[RecordsAnswer]
 
 
 class CellIdentity(TypedDict):

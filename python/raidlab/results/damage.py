@@ -22,7 +22,7 @@ import polars as pl
 from raidlab.errors import InputError
 from raidlab.results.answer import VERDICTS
 from raidlab.results.parquet import decoded_size
-from raidlab.results.tables import ACCOUNTS, MEMBER_COUNTS, OPERATIONS, STAGES, TABLES, TIMES
+from raidlab.results.tables import ACCOUNTS, MACHINE, MEMBER_COUNTS, OPERATIONS, STAGES, TABLES, TIMES
 from raidlab.study import Study
 from raidlab.study.expand import MOST_CELLS, NULL
 from raidlab.study.words import ENGINES
@@ -46,6 +46,7 @@ _MAY_BE_NULL: Mapping[str, Sequence[str]] = {
         *("depth_mean", "hold_depth_mean", "hold_depth_final", "hold_share_within_target"),
         *(f"stage_{stage}" for stage in STAGES),
         *ACCOUNTS,
+        *MACHINE,
     ),
     "members": MEMBER_COUNTS[4:],
     "stations": ("wait_ns",),

@@ -110,6 +110,30 @@ class Origin(TypedDict, total=False):
     why: str
 
 
+class SheetFigure(TypedDict, total=False):
+    """A figure that was printed of a device, and how far its model may be off."""
+
+    name: Required[str]
+    read: float
+    address: str
+    tolerance_percent: float
+
+
+class DevicePower(TypedDict):
+    """What a device draws when idle and when busy all the time, and where that is printed."""
+
+    idle_watts: Annotated[float, Field(ge=0)]
+    active_watts: Annotated[float, Field(ge=0)]
+    source: str
+
+
+class DeviceSheet(TypedDict, total=False):
+    """What a device file says that is no parameter of its model."""
+
+    published: list[SheetFigure]
+    power: DevicePower
+
+
 class Device(TypedDict, total=False):
     """A device model: its kind, what is said of it, and its parameters, which only the engine knows by kind."""
 
@@ -144,6 +168,8 @@ class StudyFacts(TypedDict):
     trees: dict[str, Tree]
     devices: dict[str, Device]
     array_devices: NotRequired[dict[str, Device]]
+    sheets: NotRequired[dict[str, DeviceSheet]]
+    array_sheets: NotRequired[dict[str, DeviceSheet]]
     hardware: NotRequired[dict[str, dict[str, HardwareParameter]]]
     groups: NotRequired[list[GroupOfMembers]]
     members_of: NotRequired[dict[str, list[Count]]]
@@ -196,6 +222,9 @@ class Layer(TypedDict):
     rotational: NotRequired[bool]
     namespace: NotRequired[str]
     compresses: NotRequired[str]
+    # How far its beginning lies from one of its physical blocks (or, below zero, that the kernel finds it misaligned).
+    alignment_offset_bytes: NotRequired[int]
+    physical_block_bytes: NotRequired[int]
 
 
 class Setting(TypedDict):
@@ -265,11 +294,20 @@ class Content(TypedDict, total=False):
     repeated: Count
 
 
-class Moved(TypedDict):
+class DeviceBytes(TypedDict):
     """Bytes that a device has read and written."""
 
     read_bytes: int
     write_bytes: int
+
+
+class DeviceCounters(DeviceBytes):
+    """What a device has done: bytes, requests, and for how long those were under way there."""
+
+    reads: NotRequired[int]
+    writes: NotRequired[int]
+    read_ms: NotRequired[int]
+    write_ms: NotRequired[int]
 
 
 @final
@@ -277,7 +315,7 @@ class Traffic(TypedDict):
     """The kernel's counters of the devices below a target, at a moment of a steady clock."""
 
     at_s: float
-    devices: dict[str, Moved]
+    devices: dict[str, DeviceCounters]
 
 
 class Filesystem(TypedDict):
@@ -365,14 +403,14 @@ class ReadTwice(TypedDict):
     written_meanwhile: bool
 
 
-class Flushed(TypedDict):
+class FlushTimes(TypedDict):
     """Scattered blocks that were written and flushed."""
 
     blocks: Count
     median_ns: Count
 
 
-class MovedAt(Moved):
+class NamedDeviceBytes(DeviceBytes):
     """Bytes that a device has read and written."""
 
     name: str
@@ -382,7 +420,7 @@ class UnaskedTraffic(TypedDict):
     """What moved at devices of which raidlab asked nothing."""
 
     seconds: Annotated[float, Field(gt=0)]
-    devices: list[MovedAt]
+    devices: list[NamedDeviceBytes]
 
 
 class TargetFacts(TypedDict, total=False):
@@ -408,7 +446,7 @@ class Trials(TypedDict, total=False):
     read_twice: ReadTwice
     compressible_pair: SpeedRatio
     repeated_pair: SpeedRatio
-    flushed: Flushed
+    flushed: FlushTimes
     untried: dict[str, str]
 
 
@@ -495,7 +533,7 @@ class Subject(TypedDict):
     targets: list[str]
 
 
-class BudgetTold(TypedDict):
+class BudgetFacts(TypedDict):
     """How long and how often, in the user's words."""
 
     warmup: str
@@ -503,7 +541,7 @@ class BudgetTold(TypedDict):
     repeats: Count
 
 
-class DriveTold(TypedDict):
+class MeterFacts(TypedDict):
     """How the meter drove its targets."""
 
     interface: str
@@ -527,7 +565,7 @@ class Pilot(TypedDict):
     sentence: str
 
 
-class Steadied(TypedDict):
+class WarmupRounds(TypedDict):
     """What the rounds before measuring came to."""
 
     subject: str
@@ -541,10 +579,10 @@ class MeasureFacts(TypedDict):
     """What a measurement without a study file was."""
 
     subjects: Annotated[list[Subject], Field(min_length=1)]
-    budget: BudgetTold
-    drive: DriveTold
+    budget: BudgetFacts
+    drive: MeterFacts
     warmups: list[Pilot]
-    steadied: NotRequired[list[Steadied] | None]
+    steadied: NotRequired[list[WarmupRounds] | None]
     precision_percent: float | None
     span_percent: Annotated[list[float], Field(min_length=2, max_length=2)]
 
@@ -645,6 +683,7 @@ class BegunNow(TypedDict):
     host: Host
     times: RunTimes
     far_machine: NotRequired[str]
+    records: NotRequired[bool]
 
 
 class Beginning(StudyFacts, BegunNow):

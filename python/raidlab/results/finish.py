@@ -28,6 +28,7 @@ from raidlab.results.answer import CellRecord, HoldRecord
 from raidlab.results.damage import first_line
 from raidlab.results.facts import Facts, RunPeriod, RunTimes, UnfinishedFacts, checked_unfinished
 from raidlab.results.parts import PARTS, json_text, opened, read_parts, try_lock
+from raidlab.results.records import remove_unlisted
 from raidlab.results.tables import SCHEMA_VERSION, frames
 
 RUN = "run"
@@ -48,7 +49,8 @@ def write_run(
     """
     digests = {}
     with Directory.open(folder, identity) as place:
-        for name, frame in frames(cells, holds).items():
+        tables = frames(cells, holds)
+        for name, frame in tables.items():
             table = parquet_of(frame)
             digests[name] = hashlib.sha256(table).hexdigest()
             place.replace(f"{name}.parquet", table)
@@ -57,6 +59,7 @@ def write_run(
         place.replace("run.json", f"{json_text(facts, indent=2)}\n".encode())
         for name in filter(_UNFINISHED.fullmatch, place.names()):
             place.remove(name)
+        remove_unlisted(place, tables["records"])
         # What cannot be resumed has no use for its parts either.
         if facts["status"] == "complete" or facts["command"] != RUN:
             place.remove(PARTS)

@@ -24,6 +24,7 @@ from raidlab.results.facts import (
     Beginning,
     BegunNow,
     Device,
+    DeviceSheet,
     Ending,
     Facts,
     HardwareParameter,
@@ -38,6 +39,7 @@ from raidlab.results.finish import RUN, begun, ended, write_run
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.results.parts import PARTS, PartsFile, read_parts
 from raidlab.results.provenance import host_facts, trace_facts, version_facts
+from raidlab.results.records import discard_records
 from raidlab.results.tables import SCHEMA_VERSION
 from raidlab.study import Cell, HoldTask, LoadedStudy
 from raidlab.study.device import DeviceModel
@@ -97,7 +99,8 @@ class RunWriter:
     """Writes one run folder, which `new_folder` has made.
 
     ``targets`` are what was asked for, in the user's words; ``argv`` is the command as it can be given again. Only runs
-    of the ``command`` ``run`` can be resumed. ``far_machine`` is another machine that streams went to, as it was named.
+    of the ``command`` ``run`` can be resumed. ``far_machine`` is another machine that streams went to, as it was named;
+    with ``records`` each request leaves a row.
     """
 
     def __init__(
@@ -111,6 +114,7 @@ class RunWriter:
         argv: list[str],
         command: str = RUN,
         far_machine: str | None = None,
+        records: bool = False,
     ) -> None:
         begun_now: BegunNow = {
             "schema_version": SCHEMA_VERSION,
@@ -125,6 +129,8 @@ class RunWriter:
         }
         if far_machine is not None:
             begun_now["far_machine"] = far_machine
+        if records:
+            begun_now["records"] = True
         facts = cast(Beginning, {**begun_now, **study_facts(loaded)})
         self._set_up(folder, loaded, facts)
         try:
@@ -220,6 +226,7 @@ class RunWriter:
         with suppress(OSError), Directory.open(self.folder, self._identity) as place:
             with suppress(FileNotFoundError):
                 place.remove(PARTS)
+            discard_records(place)
             # Whatever else somebody has put there meanwhile keeps it.
             self.folder.rmdir()
 
@@ -302,6 +309,8 @@ def study_facts(loaded: LoadedStudy) -> StudyFacts:
         "trees": geometry.trees,
         "devices": devices_of(geometry.devices),
         "array_devices": devices_of(geometry.own_devices),
+        "sheets": _sheets_of(geometry.devices),
+        "array_sheets": _sheets_of(geometry.own_devices),
         "hardware": {
             target: {name: _parameter(one) for name, one in known.parameters.items()}
             for target, known in loaded.hardware.items()
@@ -321,6 +330,12 @@ def study_facts(loaded: LoadedStudy) -> StudyFacts:
 def devices_of(models: Mapping[str, DeviceModel]) -> dict[str, Device]:
     """The parameters of device models, of which the engine has said that they are those of a device."""
     return {name: cast(Device, model.parameters) for name, model in models.items()}
+
+
+def _sheets_of(models: Mapping[str, DeviceModel]) -> dict[str, DeviceSheet]:
+    """What device files say that is no parameter, of those that say any."""
+    found = {name: cast(DeviceSheet, model.sheet) for name, model in models.items()}
+    return {name: sheet for name, sheet in found.items() if sheet}
 
 
 def _parameter(one: Parameter) -> HardwareParameter:

@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +41,7 @@ from raidlab.results.migrate import (
     with_nulls,
 )
 from raidlab.results.parts import MOST_FACTS_BYTES, PARTS, json_text
+from raidlab.results.records import RECORDS, frame_of, opened_records, view_of
 from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
 from raidlab.study.parameters import put_in
@@ -95,6 +97,7 @@ class Run:
     histograms = _table("One row a histogram bucket.")
     members = _table("One row a cell and member.")
     devices = _table("One row a cell and device below its targets, by the kernel's counters.")
+    kernel_threads = _table("One row a cell and name of the kernel's own threads: their time on a processor. Live.")
     stations = _table("One row a cell and station of the simulator.")
     snapshots = _table("One row a cell and second of the run's clock.")
     snapshot_histograms = _table("One row a cell, second and bucket of the response times of that second; live only.")
@@ -106,6 +109,7 @@ class Run:
         "One row a cell of whole files and size of a file: how many were read, and their time; simulator only."
     )
     streams = _table("One row a cell and stream: what it moved, in what time, how often its tape stopped.")
+    records = _table("One row a cell whose requests were kept: which file holds them, and how many.")
     checks = _table("One row a cell and check the engine made itself.")
 
     @cached_property
@@ -204,8 +208,48 @@ class Run:
             histogram = Histogram(part["value_ns"].to_numpy(), part["count"].to_numpy())
             yield (int(cell), str(operation), str(time)), histogram
 
+    def requests(self, cells: Sequence[int] | None = None) -> pl.DataFrame:
+        """The rows of single requests, in the order in which they ended in their cell.
+
+        Parameters
+        ----------
+        cells : sequence of int, optional
+            Numbers of cells; all whose requests were kept without it.
+
+        Returns
+        -------
+        polars.DataFrame
+            ``cell``, ``arrival_ns``, ``start_ns``, ``end_ns`` (from the beginning of the cell), ``volume``,
+            ``operation``, ``offset_bytes``, ``bytes``, ``failed`` and ``measured``: whether it ended in the measuring
+            window, so that the figures of its cell count it. No row where the run kept none.
+
+        Raises
+        ------
+        InputError
+            For a file that is missing or was changed.
+        """
+        listed = self.records if cells is None else self.records.filter(pl.col("cell").is_in(list(cells)))
+        with self._opened_records(listed) as files:
+            return frame_of(files)
+
+    @contextmanager
+    def _opened_records(self, listed: pl.DataFrame) -> Iterator[dict[int, Path]]:
+        folder = self.folder / RECORDS
+        with ExitStack() as opened:
+            try:
+                files = {}
+                if not listed.is_empty():
+                    files = opened.enter_context(opened_records(opened.enter_context(self.directory()), listed))
+            except OSError as error:
+                raise damaged(folder, f"cannot be read: {error.strerror}") from None
+            except ValueError as error:
+                raise damaged(folder, str(error)) from None
+            yield files
+
     def sql(self, query: str) -> pl.DataFrame:
         """Ask the run's tables with SQL: ``cells``, ``histograms``, ``members``, ``holds`` and the others are views.
+
+        The rows of single requests are one more, ``requests``.
 
         Parameters
         ----------
@@ -222,7 +266,12 @@ class Run:
         """
         import duckdb
 
-        with duckdb.connect(":memory:", config=_shut_in()) as connection:
+        # Only who asks for them has their files opened and held against their digests.
+        listed = self.records if "requests" in query.lower() else self.records.clear()
+        with (
+            self._opened_records(listed) as files,
+            duckdb.connect(":memory:", config=_shut_in()) as connection,
+        ):
             statements = connection.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 message = {0: "asks for nothing", 1: "is no SELECT"}.get(
@@ -233,6 +282,9 @@ class Run:
                 connection.register(name, _Stream(getattr(self, name)))
             for name, frame in self._worked_out(query).items():
                 connection.register(name, _Stream(frame.cast(pl.String)))
+            connection.execute(f"SET allowed_paths = {[str(file) for file in files.values()]}")
+            connection.execute("SET enable_external_access = false")
+            connection.execute(f"CREATE VIEW requests AS {view_of(files)}")
             connection.execute("SET lock_configuration = true")
             cursor = connection.execute(query)
             names = [column[0] for column in cursor.description or []]
@@ -289,7 +341,7 @@ class Run:
 def load_run(folder: str | Path) -> Run:
     """Open a run folder."""
     if not isinstance(folder, str | os.PathLike):
-        raise InputError.one("run", "is no path", value=f"{folder!r}", accepted="a folder in runs/")
+        raise InputError.one("run", "is no path", value=f"{folder!r}", accepted="the folder of a run")
     path = Path(folder)
     try:
         with Directory.open(path) as place:
@@ -352,10 +404,12 @@ class _Stream:
 
 
 def _shut_in() -> dict[str, str | bool | int | float | list[str]]:
-    """What DuckDB is started with: a query sees the run's tables, and neither files, network nor a home directory."""
+    """What DuckDB is started with: a query sees the run's tables, and neither files, network nor a home directory.
+
+    Files and network are shut off before the query, once those of single requests are known.
+    """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
-        "enable_external_access": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "allow_persistent_secrets": False,
@@ -405,7 +459,9 @@ def facts_in(place: Directory) -> Facts:
 
 
 def _no_run(folder: Path) -> InputError:
-    return InputError.one("run", "is not a run folder (no run.json)", value=f"'{folder}'", accepted="a folder in runs/")
+    return InputError.one(
+        "run", "is not a run folder (no run.json)", value=f"'{folder}'", accepted="the folder of a run"
+    )
 
 
 def _checked(file: Path, read: object) -> Facts:

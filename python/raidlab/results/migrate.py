@@ -25,6 +25,9 @@ from raidlab.results.tables import (
     FILE_SIZE_COLUMNS,
     FLASH_BUSY,
     FLASH_COUNTS,
+    KERNEL_THREAD_COLUMNS,
+    MACHINE,
+    RECORD_COLUMNS,
     SCHEMA_VERSION,
     SNAPSHOT_HISTOGRAM_COLUMNS,
     STREAM_COLUMNS,
@@ -49,6 +52,8 @@ _ADDED: dict[int, dict[str, tuple[str, ...]]] = {
     5: {"accesses": tuple(ACCESS_COLUMNS), "file_sizes": tuple(FILE_SIZE_COLUMNS)},
     6: {"streams": tuple(STREAM_COLUMNS)},
     7: {"members": ("servers", *FLASH_BUSY)},
+    8: {"cells": MACHINE, "kernel_threads": tuple(KERNEL_THREAD_COLUMNS)},
+    9: {"records": tuple(RECORD_COLUMNS)},
 }
 
 
@@ -91,8 +96,8 @@ def added_since(version: int) -> dict[str, list[str]]:
 
     Examples
     --------
-    >>> added_since(1)["cells"]
-    ['cpu_user_ns', 'cpu_system_ns', 'voluntary_switches', 'involuntary_switches']
+    >>> added_since(1)["cells"][:2], added_since(7)["cells"]
+    (['cpu_user_ns', 'cpu_system_ns'], ['machine_busy_ns', 'kernel_threads_ns', 'energy_uj'])
     >>> added_since(SCHEMA_VERSION)["cells"]
     []
     """

@@ -16,9 +16,9 @@ from typing import Literal
 
 import polars as pl
 
-from raidlab.results.answer import CellAnswer, CellRecord, HoldRecord, Row, StreamAnswer
+from raidlab.results.answer import CellAnswer, CellRecord, HoldRecord, MachineUsage, Row, StreamAnswer
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 9
 # The columns of a table, in order, and their types.
 Columns = dict[str, type[pl.DataType]]
 OPERATIONS: tuple[Literal["all"], Literal["read"], Literal["write"]] = ("all", "read", "write")
@@ -31,6 +31,9 @@ ACCOUNTS = {
     "voluntary_switches": "voluntary_switches",
     "involuntary_switches": "involuntary_switches",
 }
+# What the whole machine used meanwhile, raidlab and other programs included: its processors' time, that of the kernel's
+# own threads, the energy that its processors count.
+MACHINE = ("machine_busy_ns", "kernel_threads_ns", "energy_uj")
 # Means a request: host work, accesses to members, and the time of all members it touched, added up.
 STAGES = ("host_cpu_ns", "accesses", "queue_ns", "overhead_ns", "disconnect_ns", "transfer_ns", "paired_ns")
 # What flash drives wrote to their flash; null for other members.
@@ -89,7 +92,7 @@ CELL_COLUMNS: Columns = {
     "hold_depth_final": pl.Float64,
     "hold_share_within_target": pl.Float64,
     **{f"stage_{stage}": pl.Float64 for stage in STAGES},
-    **dict.fromkeys(ACCOUNTS, pl.UInt64),
+    **dict.fromkeys((*ACCOUNTS, *MACHINE), pl.UInt64),
     "interrupted": pl.Boolean,
 }
 HISTOGRAM_COLUMNS: Columns = {
@@ -109,6 +112,7 @@ DEVICE_COLUMNS: Columns = {
     "device": pl.String,
     **dict.fromkeys(DEVICE_COUNTS, pl.UInt64),
 }
+KERNEL_THREAD_COLUMNS: Columns = {"cell": pl.UInt32, "thread": pl.String, "cpu_ns": pl.UInt64}
 STATION_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "station": pl.String,
@@ -163,6 +167,26 @@ STREAM_COLUMNS: Columns = {
     "sink_stops": pl.UInt64,
     "bound_by": pl.String,
 }
+RECORD_COLUMNS: Columns = {
+    "cell": pl.UInt32,
+    "file": pl.String,
+    "requests": pl.UInt64,
+    "lost": pl.UInt64,
+    "bytes": pl.UInt64,
+    "sha256": pl.String,
+}
+# The rows of single requests, which are no table of the run folder but files that its table `records` lists.
+REQUEST_COLUMNS: Columns = {
+    "arrival_ns": pl.UInt64,
+    "start_ns": pl.UInt64,
+    "end_ns": pl.UInt64,
+    "volume": pl.UInt32,
+    "operation": pl.String,
+    "offset_bytes": pl.UInt64,
+    "bytes": pl.UInt64,
+    "failed": pl.Boolean,
+    "measured": pl.Boolean,
+}
 CHECK_COLUMNS: Columns = {
     "cell": pl.UInt32,
     "check": pl.String,
@@ -176,6 +200,7 @@ TABLES: dict[str, Columns] = {
     "histograms": HISTOGRAM_COLUMNS,
     "members": MEMBER_COLUMNS,
     "devices": DEVICE_COLUMNS,
+    "kernel_threads": KERNEL_THREAD_COLUMNS,
     "stations": STATION_COLUMNS,
     "snapshots": SNAPSHOT_COLUMNS,
     "snapshot_histograms": SNAPSHOT_HISTOGRAM_COLUMNS,
@@ -183,6 +208,7 @@ TABLES: dict[str, Columns] = {
     "accesses": ACCESS_COLUMNS,
     "file_sizes": FILE_SIZE_COLUMNS,
     "streams": STREAM_COLUMNS,
+    "records": RECORD_COLUMNS,
     "checks": CHECK_COLUMNS,
 }
 
@@ -196,6 +222,8 @@ def rows_of_cell(cell: int, record: CellRecord) -> Rows:
     stages: Mapping[str, object] = answer.get("stages") or {}
     spent = answer.get("accounting")
     accounting: Mapping[str, object] = spent or {}
+    machine = spent.get("machine") if spent else None
+    threads = (machine["kernel_threads"] or []) if machine else []
     row: Row = {
         "cell": cell,
         **identity,
@@ -206,6 +234,7 @@ def rows_of_cell(cell: int, record: CellRecord) -> Rows:
         "hold_depth_final": hold.get("depth_final"),
         "hold_share_within_target": hold.get("share_within_target"),
         **{column: accounting.get(key) for column, key in ACCOUNTS.items()},
+        **_machine(machine),
         "interrupted": bool(answer.get("interrupted", False)),
     }
     for operation in OPERATIONS:
@@ -224,6 +253,7 @@ def rows_of_cell(cell: int, record: CellRecord) -> Rows:
         "histograms": list(_histogram_rows(cell, answer)),
         "members": [{"cell": cell, **member} for member in answer.get("members", [])],
         "devices": [{"cell": cell, "device": device["name"], **device} for device in devices],
+        "kernel_threads": [{"cell": cell, "thread": one["name"], **one} for one in threads],
         "stations": [{"cell": cell, "station": one["name"], **one} for one in answer.get("stations") or []],
         "snapshots": [{"cell": cell, **dict(zip(SNAPSHOTS, second, strict=True))} for second in seconds],
         "accesses": [
@@ -231,8 +261,18 @@ def rows_of_cell(cell: int, record: CellRecord) -> Rows:
         ],
         "file_sizes": [{"cell": cell, **dict(zip(FILE_SIZES, size, strict=True))} for size in sizes],
         "streams": [_row_of_stream(cell, number, stream) for number, stream in enumerate(answer.get("streams") or [])],
+        "records": [{"cell": cell, **answer["records"]}] if "records" in answer else [],
         "checks": [{"cell": cell, "check": check["name"], **check} for check in answer.get("checks") or []],
     }
+
+
+def _machine(machine: MachineUsage | None) -> Row:
+    """What the machine used; null where nobody tells, and never 0 for that."""
+    if machine is None:
+        return dict.fromkeys(MACHINE)
+    threads = machine["kernel_threads"]
+    of_threads = None if threads is None else sum(thread["cpu_ns"] for thread in threads)
+    return dict(zip(MACHINE, (machine["busy_ns"], of_threads, machine["energy_uj"]), strict=True))
 
 
 def _histogram_rows(cell: int, answer: CellAnswer) -> Iterator[Row]:

@@ -118,6 +118,8 @@ def _place(loaded: LoadedStudy, cell: Cell, key: str, *, quick: bool) -> Place:
         "trace": (*workload, "trace"),
         "files": (*workload, "files"),
         "tree": (*array, "tree"),
+        "missing": (*array, "missing"),
+        "rebuild": (*array, "rebuild"),
         "sector_bytes": (section, "sector"),
     }
     return (*tables.get(head, (section, str(head))), *rest)

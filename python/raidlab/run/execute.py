@@ -207,7 +207,7 @@ class Execution(Session):
         engine, study = engine_of(target.name), self.loaded.study
         asks = bool(study.arrays_on(engine) and study.workloads_on(engine))
         if target.is_live:
-            asks = bool(runs_raw(self.live_loaded)) or runs_mounted(self.live_loaded)
+            asks = bool(target.volumes or runs_raw(self.live_loaded)) or runs_mounted(self.live_loaded)
         if not asks:
             raise InputError.one(
                 "--on",
@@ -260,7 +260,7 @@ class Execution(Session):
             try:
                 answer = self._first(self._request(cell, None, members, once=True))
             except RefusedError as error:
-                raise (error.at("--on") if error.key.startswith("members") else error) from None
+                raise (error.at(self._named_at(array)) if error.key.startswith("members") else error) from None
             except CellFailedError as error:
                 self._give_up(error)
                 return
@@ -278,8 +278,16 @@ class Execution(Session):
         self._without_small_requests(known)
         self._note_members(known)
 
+    def _named_at(self, array: Array) -> str:
+        """The option or the key of the study that says what an array's members are."""
+        live = self._live_target
+        place = live.volumes.get(array.name) if live is not None else None
+        return "--on" if place is None else place.named_at
+
     def _boldest(self, array: Array) -> Workload:
-        """What asks most of an array's members: writing, then long requests, which are whole sectors wherever any is.
+        """What asks most of an array's members: writing, then requests that are long, also the shortest of them.
+
+        Long ones are whole sectors wherever any are.
 
         A workload that must not write never does. Members that arrays share are made ready for all of them.
         """
@@ -288,7 +296,7 @@ class Execution(Session):
         asked = [one for one in study.workload if any(is_run(other, one, "live") for other in sharing)]
         return max(
             asked or study.workloads_on("live"),
-            key=lambda workload: (writes(workload), workload.size.typical_bytes),
+            key=lambda workload: (writes(workload), _shortest_bytes(workload)),
         )
 
     def _without_small_requests(self, members: Sequence[Member]) -> None:
@@ -396,7 +404,10 @@ class Execution(Session):
             text_of = partial(self._request, members=members, files=files)
             places = ", ".join(place_names(target))
             return self._run(
-                self._expanded("live"), text_of, f"measuring on {places}", InlineRunner(self.stop, self.machine)
+                self._expanded("live"),
+                text_of,
+                f"measuring on {places}",
+                InlineRunner(self.stop, self.machine, records=self.records),
             )
         return self._emulated() if target.name == EMULATED else self._simulated(target)
 
@@ -408,13 +419,13 @@ class Execution(Session):
 
         expansion = expand(self.loaded.study, target.name, seed=self.seed, quick=self.quick)
         title = f"simulating {geometry.devices[target.name].name}"
-        yield from self._run(expansion, text_of, title, PoolRunner(self.stop))
+        yield from self._run(expansion, text_of, title, PoolRunner(self.stop, records=self.records))
 
     def _emulated(self) -> Iterator[Outcome]:
         """Modelled disks on the real clock, one cell at a time: two would take the processor from each other."""
         model = check_emulated(self.loaded)
         with emulated_members(self.loaded, model, self._widest(EMULATED)) as members:
-            runner = InlineRunner(self.stop, self.machine, _TRIES)
+            runner = InlineRunner(self.stop, self.machine, _TRIES, self.records)
             title = f"emulating {model.name} at speed {self.loaded.study.emulated.speed:g}"
             yield from self._run(self._expanded(EMULATED), partial(self._request, members=members), title, runner)
             if runner.again:
@@ -456,6 +467,12 @@ class Execution(Session):
         )
         if self.stop():
             self.status = "interrupted"
+
+
+def _shortest_bytes(workload: Workload) -> int:
+    """What a workload asks for at least; of a distribution, which draws whole sectors whatever these are, its mean."""
+    size = workload.size
+    return min(size.bytes) if size.kind == "table" else size.typical_bytes
 
 
 def check_study(loaded: LoadedStudy) -> None:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from raidlab.results.facts import Clock, Machine, MachineNow, OtherPrograms, Processor
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.kernel_facts.stack import read_text
+from raidlab.run.kernel_facts.sources import read_text
 from raidlab.run.target_facts.limits import groups_of
 
 # The parent of the kernel's own threads, which work for whoever asks.

@@ -2,7 +2,7 @@
 
 Invariants:
 
-- A worker knows only the engine; it reads no study file and writes no result.
+- A worker knows only the engine; it reads no study file, and of results it writes only the rows of single requests.
 - Workers hear no signal: they are told through two pipes whose other ends this process alone holds. When the first is
   closed they end the cell they are at; when the second is, they exit at once. So they also go when this process is
   killed, and what they finished before is never thrown away.
@@ -20,11 +20,12 @@ from collections.abc import Hashable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raidlab.errors import CellFailedError
 from raidlab.run.interrupt import StopFlag, holding_signals
-from raidlab.run.runner import KeyedAnswer, cell_answer, run_request
+from raidlab.run.runner import KeyedAnswer, RecordPlace, cell_answer, record_place, run_request
 
 if TYPE_CHECKING:
     from raidlab.results.answer import CellAnswer
@@ -39,10 +40,13 @@ _DIED = (
 
 
 class PoolRunner:
-    """Runs as many requests at once as it has workers, processes: one a processor by default."""
+    """Runs as many requests at once as it has workers, processes: one a processor by default.
 
-    def __init__(self, stop: StopFlag, workers: int | None = None) -> None:
-        self._stop = stop
+    ``records`` is the run folder, where each request is to leave a row.
+    """
+
+    def __init__(self, stop: StopFlag, workers: int | None = None, records: Path | None = None) -> None:
+        self._stop, self._records = stop, records
         # A fork would copy this process's threads in an unknown state (Polars has some).
         context = multiprocessing.get_context("spawn")
         until_stop, self._stop_end = context.Pipe(duplex=False)
@@ -60,7 +64,8 @@ class PoolRunner:
         # The pool starts its processes here; signals are for this one alone.
         with holding_signals():
             try:
-                self._running[self._pool.submit(_work, request)] = key
+                place = record_place(self._records, key, request)
+                self._running[self._pool.submit(_work, request, place)] = key
             except BrokenProcessPool:
                 raise self._died(key) from None
 
@@ -142,11 +147,11 @@ def _wait_for_end(pipe: Connection) -> None:
         return
 
 
-def _work(request: str) -> CellAnswer | None:
+def _work(request: str, records: RecordPlace | None) -> CellAnswer | None:
     """Run one request; None when it was ended early."""
     if _ended.is_set():
         return None
-    answer = run_request(request, lambda _share: not _ended.is_set())
+    answer = run_request(request, lambda _share: not _ended.is_set(), records)
     return None if answer.get("interrupted") else cell_answer(answer)
 
 

@@ -80,6 +80,8 @@ def cell_request(
         tree=loaded.geometry.trees[cell.array.name],
         policy=policy,
         members=members,
+        missing=cell.array.missing,
+        rebuild=cell.array.rebuild,
         load=cell_load(load_of(study, cell.array, cell.workload), cell, hold_target_ns),
         pair_pricing=study.pair_pricing(cell.target, cell.array) if cell.target not in ("live", NULL) else None,
         verify=study.live.verify if cell.target == "live" and study.live is not None else None,
@@ -114,8 +116,18 @@ def _with_work(request: ArrayCell, loaded: LoadedStudy, cell: Cell, sector_bytes
         facts = loaded.geometry.facts(cell.array.name, member_bytes(loaded, cell, request.members), sector_bytes)
         system = study.file_system_on("live" if cell.target == NULL else cell.target)
         files = cell_files(workload, system, int(facts["user_bytes"]))
+    if cell.array.user_size is not None:
+        workload = _within(workload, cell.array.user_size, loaded, cell, request.members, sector_bytes)
     warmup, measure = amounts(workload, spent, max(cell.load.depth, 1))
     return request.model_copy(update={"workload": workload, "files": files, "warmup": warmup, "measure": measure})
+
+
+def _within(
+    workload: Workload, user_size: int, loaded: LoadedStudy, cell: Cell, members: list[Opaque], sector_bytes: int
+) -> Workload:
+    """The same requests within the first bytes of an array that is larger than what it stands for."""
+    whole = int(loaded.geometry.facts(cell.array.name, member_bytes(loaded, cell, members), sector_bytes)["user_bytes"])
+    return workload.model_copy(update={"span": workload.span * min(1.0, user_size / whole)})
 
 
 def _any_request(workload: Workload, sector_bytes: int) -> DrawnRequests:

@@ -17,7 +17,8 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from raidlab.errors import CellFailedError, RefusedError
 
@@ -38,6 +39,22 @@ OnProgress = Callable[[float], bool]
 KeyedAnswer = tuple[Hashable, "CellAnswer"]
 
 
+class RecordPlace(NamedTuple):
+    """Where rows of single requests go: the run folder, and the cell."""
+
+    folder: Path
+    cell: str
+
+
+def record_place(folder: Path | None, key: Hashable, request: str) -> RecordPlace | None:
+    """Where the rows of a request's cell go; None where none are kept, or where it asks for files or streams."""
+    if folder is None:
+        return None
+    cell = json.loads(request)
+    is_kept = cell["engine"] in ("sim", "live") and not cell.get("files") and not cell.get("streams")
+    return RecordPlace(folder, str(key)) if is_kept else None
+
+
 class Runner(Protocol):
     """Runs requests; how many at once is its own affair."""
 
@@ -51,18 +68,36 @@ class Runner(Protocol):
         """Drop what is queued, end what is running, and give the answers that were not fetched; may be called again."""
 
 
-def run_request(request: str, on_progress: OnProgress | None = None) -> Answer:
-    """Run one request, and give the answer as its engine gives it.
+def run_request(request: str, on_progress: OnProgress | None = None, records: RecordPlace | None = None) -> Answer:
+    """Run one request, and give the answer as its engine gives it; with ``records`` each of its requests leaves a row.
 
     Raises `CellFailedError` or `RefusedError` with the engine's own sentence.
     """
     from raidlab import _core
 
     try:
-        return dict(_core.run_cell(request, on_progress))
+        if records is None:
+            return dict(_core.run_cell(request, on_progress))
+        return _recorded(request, on_progress, records)
     except _core.CellError as error:
         failure = RefusedError if error.kind == "refused" else CellFailedError
         raise failure(str(error), error.kind, error.key) from None
+
+
+def _recorded(request: str, on_progress: OnProgress | None, place: RecordPlace) -> Answer:
+    from raidlab import _core
+
+    # Not at the head: what writes tables is slow to import, and most workers write none.
+    from raidlab.results.records import RecordWriter, lost_records
+
+    writer = RecordWriter(*place)
+    try:
+        answer = dict(_core.run_cell(request, on_progress, writer.add))
+    except BaseException:
+        writer.discard()
+        raise
+    kept = writer.finish(answer.pop("records_lost"))
+    return {**answer, "records": kept, "checks": [*answer["checks"], *lost_records(kept)]}
 
 
 def cell_answer(answer: Answer) -> CellAnswer:
@@ -99,6 +134,8 @@ class InlineRunner:
         Where streams to another machine go.
     tries : int
         How often a cell is run at most, where emulated disks were for a moment too late for it to say anything.
+    records : pathlib.Path, optional
+        The run folder, where each request is to leave a row.
 
     Attributes
     ----------
@@ -106,9 +143,11 @@ class InlineRunner:
         How many cells were run more than once.
     """
 
-    def __init__(self, stop: StopFlag, machine: CopySink | None = None, tries: int = 1) -> None:
+    def __init__(
+        self, stop: StopFlag, machine: CopySink | None = None, tries: int = 1, records: Path | None = None
+    ) -> None:
         self._queue: deque[tuple[Hashable, str]] = deque()
-        self._stop, self._machine, self._tries = stop, machine, tries
+        self._stop, self._machine, self._tries, self._records = stop, machine, tries, records
         self._cut: list[KeyedAnswer] = []
         self.again = 0
 
@@ -124,7 +163,7 @@ class InlineRunner:
             raise KeyboardInterrupt
         key, request = self._queue.popleft()
         try:
-            answer = self._run(request)
+            answer = self._run(key, request)
             if answer.get("requests", answer.get("bytes")) and (answer.get("stopped_by") or answer.get("interrupted")):
                 self._cut.append((key, cell_answer({**answer, "interrupted": True})))
             check_ended(answer.get("stopped_by"), interrupted=bool(answer.get("interrupted")))
@@ -132,7 +171,7 @@ class InlineRunner:
             raise CellFailedError(str(error), error.kind, error.key, str(key)) from None
         return key, cell_answer(answer)
 
-    def _run(self, request: str) -> Answer:
+    def _run(self, key: Hashable, request: str) -> Answer:
         """Run a request, again and slower where its disks were late for a moment; what it measured decides nothing."""
         from raidlab.run.stream_cells import connected
 
@@ -141,7 +180,7 @@ class InlineRunner:
             request = slower(request) if number else request
             number += 1
             with connected(request, self._machine) as text:
-                answer = run_request(text, lambda _share: not self._stop())
+                answer = run_request(text, lambda _share: not self._stop(), record_place(self._records, key, request))
             if number == self._tries or self._stop() or answer.get("stopped_by") or not late_for_a_moment(answer):
                 break
         self.again += number > 1

@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raidlab.errors import CellFailedError
@@ -46,6 +47,8 @@ class Session(ABC):
     """Raised from outside, it ends the run."""
     known: Mapping[str, CellAnswer] = field(default_factory=dict)
     """The engine's answers to cells that are done already, by the cells' names."""
+    records: Path | None = None
+    """The run folder, where each request is to leave a row."""
     status: Status = "complete"
     """``complete``, ``interrupted`` or ``failed``, once the outcomes have been taken."""
     failure: str | None = None

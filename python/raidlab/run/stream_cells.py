@@ -127,7 +127,11 @@ def live_streams(
             )
         )
     array = LiveArray(
-        tree=loaded.geometry.trees[cell.array.name], policy=policy, members=members, sector_bytes=sector_bytes
+        tree=loaded.geometry.trees[cell.array.name],
+        policy=policy,
+        members=members,
+        missing=cell.array.missing,
+        sector_bytes=sector_bytes,
     )
     # What goes past the array, to measure a stage of the path alone, does not open it.
     is_used = any(ARRAY in (stream.source, stream.sink) for stream, _ in placed)
@@ -187,10 +191,11 @@ def _placed(
 
 def amount(stream: CopyStream, loaded: LoadedStudy, cell: Cell, *, quick: bool) -> int:
     """How much a stream moves on the cell's target: all of it, a share in whole blocks, or what ``--quick`` says."""
+    if is_simulated(cell.target):
+        # A short stream would be another: more of it stays in caches. On a virtual clock all of it costs a second.
+        return stream.bytes
     if quick and stream.quick_bytes is not None:
         return stream.quick_bytes
-    if is_simulated(cell.target):
-        return stream.bytes
     assert cell.workload.size.kind == "fixed", "checked when the study was loaded"
     share = (loaded.study.emulated if cell.target == "emulated" else loaded.study.live).amounts
     block = cell.workload.size.bytes

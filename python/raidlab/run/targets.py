@@ -19,6 +19,7 @@ Invariants:
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,6 +38,7 @@ ACCEPTED = (
     "sim, original, emulated, memory, a directory, a block device named in --destroy, "
     "a group of these, NAME=PLACE,PLACE,..., or arrays that stand already, ARRAY=PLACE,ARRAY=PLACE"
 )
+DEVICE_ACCEPTED = "block devices that are also given to --on"
 VOLUME_ACCEPTED = "the block device of an array, a directory of its file system, or a file there"
 
 
@@ -44,12 +46,13 @@ VOLUME_ACCEPTED = "the block device of an array, a directory of its file system,
 class LivePlace:
     """Somewhere live members can be: ``directory``, ``block``, ``memory``; ``given_up`` if it may be overwritten.
 
-    A volume may also be a ``file``.
+    A volume may also be a ``file``. ``named_at``: the option or the key of the study that names it.
     """
 
     kind: str
     path: Path | None = None
     given_up: bool = False
+    named_at: str = "--on"
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = (), study: St
     """
     for option, said in (("--on", words), ("--destroy", destroy)):
         refuse_empty(option, said)
-    given_up = {Path(device).resolve() for device in destroy}
+    given_up = {_given_up(device) for device in destroy}
     targets: list[Target] = []
     places: list[LivePlace] = []
     groups: list[Group] = []
@@ -148,18 +151,23 @@ def resolve_targets(words: Sequence[str], destroy: Sequence[str] = (), study: St
             "--destroy",
             "names a device that --on does not",
             value=f"'{sorted(unused)[0]}'",
-            accepted="only devices that are also given to --on",
+            accepted=DEVICE_ACCEPTED,
         )
     live = Target("live", tuple(places), tuple(groups), volumes)
     return [*targets, *([live] if places or volumes else [])]
 
 
 def _split_volumes(word: str, arrays: Sequence[str]) -> list[tuple[str, str]]:
-    """Arrays that stand already, by name, and their places; none where the word is a group."""
-    pairs = [part.partition("=") for part in word.split(",")]
-    if not all(sign and head in arrays for head, sign, _ in pairs):
+    """Arrays that stand already, by name, and their places; none where the word is a group.
+
+    A comma parts them only where the name of an array follows: names and places may have commas of their own.
+    """
+    names = "|".join(re.escape(name) for name in arrays)
+    found = list(re.finditer(f"(?:^|,)({names})=", word)) if names else []
+    if not found or found[0].start() != 0:
         return []
-    return [(head, place) for head, _, place in pairs]
+    ends = [*(match.start() for match in found[1:]), len(word)]
+    return [(match[1], word[match.end() : end]) for match, end in zip(found, ends, strict=True)]
 
 
 def _stand(standing_at: dict[str, str], told: Iterable[tuple[str, str]]) -> None:
@@ -184,10 +192,10 @@ def _volumes(
                 message = f"'{targets[0].name}' models the array '{array.name}' by its tree"
                 accepted = "a run of its own for each, which `raidlab results compare` sets side by side"
                 raise InputError.one("--on", message, value=f"'{array.name}={named[array.name]}'", accepted=accepted)
-            found[array.name] = _place(named[array.name], given_up, is_volume=True)
+            where = f"array[{index}].volume" if named[array.name] == array.volume else "--on"
+            found[array.name] = _place(named[array.name], given_up, where, is_volume=True)
         elif array.volume is not None and (is_live or named):
-            where = f"array[{index}].volume"
-            found[array.name] = _place(array.volume, given_up, where, is_volume=True)
+            found[array.name] = _place(array.volume, given_up, f"array[{index}].volume", is_volume=True)
     return found
 
 
@@ -209,6 +217,22 @@ def _split_group(word: str) -> tuple[tuple[str, ...], list[str]] | None:
             "--on", "is no group", value=f"'{word}'", accepted="NAME=PLACE,PLACE,... or NAME/NAME=PLACE,..."
         )
     return names, members
+
+
+def _given_up(device: str) -> Path:
+    """A device that the user gives up; whatever else is there is nothing to give up."""
+    path = Path(device)
+    try:
+        is_device = stat.S_ISBLK(path.stat().st_mode)
+    except FileNotFoundError:
+        message = "there is no such device"
+    except OSError as error:
+        message = f"cannot be looked at: {error.strerror}"
+    else:
+        if is_device:
+            return path.resolve()
+        message = "is no block device: in directories only files of raidlab's own are written"
+    raise InputError.one("--destroy", message, value=f"'{device}'", accepted=DEVICE_ACCEPTED)
 
 
 def refuse_empty(option: str, words: Iterable[str]) -> None:
@@ -241,14 +265,24 @@ def _place(word: str, given_up: set[Path], where: str = "--on", *, is_volume: bo
     except OSError as error:
         raise InputError.one(where, f"cannot be looked at: {error.strerror}", value=f"'{word}'") from None
     if stat.S_ISDIR(mode):
-        return LivePlace("directory", path)
+        return LivePlace("directory", path, named_at=where)
     if stat.S_ISBLK(mode):
-        return LivePlace("block", path, given_up=path.resolve() in given_up)
+        return LivePlace("block", path, given_up=path.resolve() in given_up, named_at=where)
     if is_volume:
         if stat.S_ISREG(mode):
-            return LivePlace("file", path)
+            _refuse_unreadable(path, where)
+            return LivePlace("file", path, named_at=where)
         raise InputError.one(where, "is no array, nor holds one", value=f"'{word}'", accepted=VOLUME_ACCEPTED)
     raise RefusedError(f"--on: '{word}': is a file that raidlab has not made; accepted: the directory to make files in")
+
+
+def _refuse_unreadable(path: Path, where: str) -> None:
+    """Refuse an existing file that is to be read and cannot be."""
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        accepted = "a file that may be read"
+        raise InputError.one(where, f"cannot be read: {error.strerror}", value=f"'{path}'", accepted=accepted) from None
 
 
 def groups_of(loaded: LoadedStudy, target: Target) -> tuple[Group, ...]:
@@ -285,11 +319,19 @@ def laid_over(
         reasons.setdefault(reason, []).append(array)
     said = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
     if not arrangement.members_of:
-        message = f"no array can be laid over these groups: {said}"
-        raise InputError.one("--on", message, accepted="larger groups, or more")
+        raise _no_array_over(loaded, groups, said)
     if said:
         note(f"left out: {said}")
     return study
+
+
+def _no_array_over(loaded: LoadedStudy, groups: tuple[Group, ...], said: str) -> InputError:
+    """What is said where no array lies over the groups: their names may have been meant for arrays."""
+    names = ", ".join(f"'{'/'.join(group.names)}'" for group in groups)
+    known = [array.name for array in loaded.study.array]
+    message = f"no array of the study has this name, and none can be laid over members under it{said and f': {said}'}"
+    accepted = f"ARRAY=PLACE for one that stands already, of {', '.join(known)}; or larger groups, or more"
+    return InputError.one("--on", message, value=names, accepted=accepted)
 
 
 def standing(loaded: LoadedStudy, target: Target, pool: int, note: Callable[[str], None]) -> LoadedStudy:

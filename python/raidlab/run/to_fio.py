@@ -144,7 +144,7 @@ class _JobFile:
         study, array = self._loaded.study, self._array
         repeats = budget(study, self._section, quick=self._quick).repeats
         variables = " ".join(f"{place['path'][2:-1]}=..." for place in self._places if place["path"].startswith("${"))
-        arrangement = array.volume or array.tree
+        arrangement = array.arrangement
         lines = [
             f"Written by raidlab fio export: the study '{study.name}', its array '{array.name}' ({arrangement}).",
             "fio knows no arrays: give it a device or a file that stands for this one.",

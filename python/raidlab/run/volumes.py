@@ -37,10 +37,12 @@ def volume_bytes(volumes: Mapping[str, LivePlace], file_bytes: int) -> dict[str,
         if place.kind == "file":
             found[name] = usable_bytes(path.stat().st_size)
         else:
-            found[name] = device_bytes("--on", path) if place.kind == "block" else file_bytes
+            found[name] = device_bytes(place.named_at, path) if place.kind == "block" else file_bytes
         if found[name] < PAGE_BYTES:
             message = f"holds {max(found[name], 0)} bytes for the array '{name}', which is too little to measure"
-            raise InputError.one("--on", message, value=f"'{place.path}'", accepted="a volume of at least 8 KiB")
+            raise InputError.one(
+                place.named_at, message, value=f"'{place.path}'", accepted="a volume of at least 8 KiB"
+            )
     return found
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raidlab.reading import Plain
-from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
+from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceError, DeviceModel, load_device
 from raidlab.study.figure import StudyFigure
 from raidlab.study.find import device_names, did_you_mean, looks_like_path, nearest
 from raidlab.study.places import Place
@@ -103,6 +103,7 @@ def check_parts(parts: ValidParts, file: Path, report: Report) -> Geometry:
     _check_targets(parts, report)
     _check_names(parts, report)
     _check_volumes(parts, report)
+    _check_twins(parts, report)
     _load_devices(parts, file, geometry, report)
     _parse_trees(parts, geometry, report)
     _check_shapes(parts, geometry, report)
@@ -148,6 +149,10 @@ def _check_names(parts: ValidParts, report: Report) -> None:
             first.setdefault(name, index)
 
 
+# What is said of arrays that raidlab builds.
+_OF_TREES = ("tree", "policy", "pair_pricing", "device", "placement", "of_group", "missing", "rebuild")
+
+
 def _check_volumes(parts: ValidParts, report: Report) -> None:
     """An array is a tree or a volume; what is said of volumes is said of no tree."""
     for index, array in parts.arrays.items():
@@ -158,13 +163,42 @@ def _check_volumes(parts: ValidParts, report: Report) -> None:
         for key in ("state", "disks", "says") if array.volume is None else ():
             if key in said:
                 report((*place, key), "is said of volumes", getattr(array, key), "it beside volume = '/dev/md0'")
-        for key in ("tree", "policy", "pair_pricing", "device", "placement", "of_group") if array.volume else ():
+        if array.rebuild is not None and not array.missing:
+            report((*place, "rebuild"), "has nothing to rebuild", None, "it beside missing = [2] or others")
+        if array.missing and array.is_mounted:
+            report((*place, "missing"), "is said of arrays that raidlab builds", array.missing, "a tree of members")
+        for key in _OF_TREES if array.volume else ():
             if key in said:
                 message = "does not go with a volume, which is what it is"
                 report((*place, key), message, array.tree if key == "tree" else None, "either volume or this")
         if array.volume is not None and not looks_like_path(array.volume):
+            hint = f"; did you mean './{array.volume}'?" if _exists(array.volume) else ""
             accepted = "a path such as '/dev/md0' or '/mnt/box/'"
-            report((*place, "volume"), "is no path", array.volume, accepted)
+            report((*place, "volume"), f"is no path{hint}", array.volume, accepted)
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).exists()
+    except OSError:
+        # Too long for a name.
+        return False
+
+
+def _check_twins(parts: ValidParts, report: Report) -> None:
+    """A twin is the model of another array, and that is measured."""
+    twins = {array.name for array in parts.arrays.values() if array.twin_of is not None}
+    for index, array in parts.arrays.items():
+        place = ("array", index)
+        if array.twin_of is None:
+            if array.user_size is not None:
+                report((*place, "user_size"), "is said of twins", array.user_size, "it beside twin_of = 'ARRAY'")
+            continue
+        _check_array_name(array.twin_of, (*place, "twin_of"), parts, report)
+        if array.twin_of in twins:
+            report((*place, "twin_of"), "is a twin itself", array.twin_of, "an array that is measured")
+        if array.volume is not None:
+            report((*place, "volume"), "does not go with twin_of: a twin is simulated", array.volume, "tree = '...'")
 
 
 def _load_devices(parts: ValidParts, file: Path, geometry: Geometry, report: Report) -> None:
@@ -173,6 +207,13 @@ def _load_devices(parts: ValidParts, file: Path, geometry: Geometry, report: Rep
             return
         try:
             models[name] = load_device(device, file)
+        except DeviceError as error:
+            problem = error.problem
+            if isinstance(device, str):
+                # The sentence names the file, the line and what is accepted there.
+                report((*place, "device"), str(problem), device)
+            else:
+                report((*place, "device", *error.place), problem.message, error.value, problem.accepted)
         except ValueError as error:
             known = ", ".join(device_names()) or "a name in devices/"
             report((*place, "device"), str(error), device, f"{known}, or a path")
@@ -340,6 +381,8 @@ def _check_workload(workload: Workload, place: Place, parts: ValidParts, report:
 
 
 def _check_address(address: Address, place: Place, report: Report) -> None:
+    if address.kind == "mixed" and address.local > 0 and address.local_sd is None:
+        report((*place, "local_sd"), f"is missing, and local = {address.local:g}", None, 'a size above 0, as "20MB"')
     if address.kind == "mixed" and address.sequential + address.local > 1 + 1e-9:
         accepted = f"at most {1 - address.sequential:g}: both shares together are at most 1"
         report((*place, "local"), f"and sequential = {address.sequential:g} are more than all", address.local, accepted)

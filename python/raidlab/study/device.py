@@ -3,24 +3,55 @@
 Invariants:
 
 - The file's keys go to the engine as they are; only what a study must know to check itself (capacity, sector) is
-  worked out here.
-- A missing or malformed file is a `ValueError` with one sentence. So is one with control characters in its texts.
+  worked out here, and what a device like another one takes over (`raidlab.study.like`).
+- A missing or malformed file is a `DeviceError` with one sentence, which names the file, the line and the key at fault.
+  So is one with control characters in its texts.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from raidlab.reading import Plain
-from raidlab.study.find import device_names, did_you_mean, find_device
-from raidlab.study.table_file import read_named
+from raidlab.errors import Problem
+from raidlab.reading import Plain, read_text
+from raidlab.study.find import device_names, did_you_mean, find_device, nearest
+from raidlab.study.like import LABEL, LikeError, like
+from raidlab.study.places import Place, line_index, line_of, value_at, written
+from raidlab.study.table_file import read_named, shown_file
 from raidlab.study.words import without_control
 
 DEFAULT_SECTOR_BYTES = 512
+# Of `[power]`, and more than any device draws.
+POWER_KEYS = ("idle_watts", "active_watts")
+MOST_WATTS = 1000.0
 KINDS = ("hdd", "ssd", "fixed", "empirical", "random")
+
+# What the engine says of a value, in the words in which its reader says what it wanted.
+_WRONG_TYPE = re.compile(r"invalid (?:type|value|length): (.*), expected (?:an? )?(.*)")
+_UNKNOWN = re.compile(r"unknown (field|variant) `([^`]*)`(?:, expected (?:one of )?(.*)|, there are no fields)?")
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_WANTED = {
+    "f64": ("is not a number", "a number"),
+    "string": ("is not text", "text in quotes"),
+    "boolean": ("is not true or false", "true or false"),
+    "sequence": ("is not a list", "a list in brackets"),
+    "map": ("is not a table", "a table of keys"),
+}
+
+
+class DeviceError(ValueError):
+    """What is wrong with a device: a problem that names the key, and where it is known the file and the line."""
+
+    def __init__(self, problem: Problem, place: Place = (), value: object = None) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+        self.place = place
+        """The key, in the device's own table."""
+        self.value = value
 
 
 @dataclass(frozen=True)
@@ -35,17 +66,28 @@ class DeviceModel:
     sector_bytes: int
     published: tuple[Plain, ...] = field(default=(), compare=False)
     """Figures that were printed of it; they change nothing in the model (`raidlab.devices.published`)."""
+    file: Path | None = field(default=None, compare=False)
+    """Where it was read."""
+    power: Mapping[str, Plain] = field(default_factory=dict, compare=False)
+    """What it draws, with its source; it changes nothing in the model either."""
+
+    @property
+    def sheet(self) -> dict[str, Plain]:
+        """What its file says that is no parameter of the model; results keep it beside the parameters."""
+        said: dict[str, Plain] = {"published": list(self.published), "power": dict(self.power)}
+        return {key: value for key, value in said.items() if value}
 
 
 def load_device(device: str | Mapping[str, Plain], beside: Path) -> DeviceModel:
     """Read a device by name, by path relative to the file ``beside`` (the study's), or from an inline table."""
     if not isinstance(device, str):
-        return _model("inline", dict(device))
+        return _model("inline", _completed(dict(device), beside, None, ()), None, device)
     file = find_device(device, beside)
     if file is None:
         names = device_names()
         raise ValueError(f"there is no such device file{did_you_mean(device, names)}")
-    return _model(device, read_named(file))
+    said = read_named(file)
+    return _model(device, _completed(said, file, file, (file.resolve(),)), file, said)
 
 
 def moved_device(model: DeviceModel, values: Mapping[str, float]) -> DeviceModel:
@@ -59,10 +101,33 @@ def moved_device(model: DeviceModel, values: Mapping[str, float]) -> DeviceModel
         if not isinstance(inner.get(last), int | float):
             raise ValueError(f"{model.name} has no number '{key}'")
         inner[last] = value
-    return _model(model.name, document)
+    return _model(model.name, document, None, document)
 
 
-def _model(name: str, document: dict[str, Plain]) -> DeviceModel:
+def _completed(said: dict[str, Plain], beside: Path, file: Path | None, chain: tuple[Path, ...]) -> dict[str, Plain]:
+    """What a device says, with what it takes over from the one it is like; ``chain``: who asked."""
+    if "like" not in said:
+        return said
+    name = said["like"]
+    others = device_names()
+    accepted = f"{nearest(str(name), others)}, or a path"
+    if not isinstance(name, str):
+        raise _error(file, ("like",), "is not the name of a device", name, accepted)
+    other = find_device(name, beside)
+    if other is None:
+        raise _error(file, ("like",), f"there is no such device{did_you_mean(name, others)}", name, accepted)
+    if other.resolve() in chain:
+        way = " -> ".join(path.name for path in (*chain, other))
+        raise _error(file, ("like",), f"comes back to itself ({way})", name, "a device that is like no other of these")
+    base = _model(name, _completed(read_named(other), other, other, (*chain, other.resolve())), other, {})
+    try:
+        return like(said, base.parameters, name)
+    except LikeError as error:
+        raise _error(file, (error.key,), error.message, error.value, error.accepted) from None
+
+
+def _model(name: str, document: dict[str, Plain], file: Path | None, said: Mapping[str, Plain]) -> DeviceModel:
+    """The model of a complete document; ``said``: what stands in the file, in which mistakes are looked for."""
     from raidlab import _core
 
     for place, text in _texts(document):
@@ -70,16 +135,93 @@ def _model(name: str, document: dict[str, Plain]) -> DeviceModel:
             without_control(text, "" if place.endswith("name") else "\n\t")
         except ValueError as error:
             raise ValueError(f"{place} {error}") from None
+    document = dict(document)
     published = document.pop("published", [])
     if not isinstance(published, list):
-        raise ValueError("published is no list of tables; accepted: [[published]] tables")
-    if document.get("kind") not in KINDS:
-        raise ValueError(f"has kind = {document.get('kind')!r}; accepted: {', '.join(KINDS)}")
+        raise _error(file, ("published",), "is no list of tables", published, "[[published]] tables")
+    power = _power(document.pop("power", {}), file)
+    kind = document.get("kind")
+    if kind not in KINDS:
+        message = "is missing" if kind is None else "is no kind of device"
+        raise _error(file, ("kind",), message, kind, f"{', '.join(KINDS)}; or like = 'hdd-7200', say")
     try:
         facts = _core.device_facts(json.dumps(document))
     except _core.CellError as error:
-        raise ValueError(f"is no device model: {error}") from None
-    return DeviceModel(name, document, facts["capacity_bytes"], facts["sector_bytes"], tuple(published))
+        raise _explained(file, document, said, error.key, error.message) from None
+    return DeviceModel(name, document, facts["capacity_bytes"], facts["sector_bytes"], tuple(published), file, power)
+
+
+def _explained(
+    file: Path | None, document: Mapping[str, Plain], said: Mapping[str, Plain], key: str, message: str
+) -> DeviceError:
+    """What the engine says of a device, as a mistake at a key of its file."""
+    place: Place = tuple(name or int(number) for name, number in _STEP.findall(key))
+    value = value_at(document, place)
+    message, _, accepted = message.partition("; accepted: ")
+    if (wrong := _WRONG_TYPE.fullmatch(message)) is not None:
+        found, wanted = wrong.groups()
+        place, value = _leaf(document, place, found)
+        word = wanted.split(" ")[0].strip("`")
+        message, accepted = _WANTED.get(word, ("is of the wrong kind", wanted))
+        if re.fullmatch(r"[ui]\d+", word):
+            message = "is out of range" if found.startswith("integer") else "is not a whole number"
+            accepted = "a whole number from 0 up"
+    elif (unknown := _UNKNOWN.fullmatch(message)) is not None:
+        what, word, known = unknown.groups()
+        names = re.findall(r"`([^`]*)`", known or "")
+        if what == "field":
+            place, value = place if place[-1:] == (word,) else (*place, word), None
+            if "like" in said and len(place) == 1 and document.get("kind") == "hdd":
+                names = [*names, *LABEL]
+        else:
+            value = word
+        message = f"{'unknown key' if what == 'field' else 'is not known here'}{did_you_mean(word, names)}"
+        accepted = ", ".join(names) or "no keys"
+    elif (missing := re.fullmatch(r"missing field `(.*)`", message)) is not None:
+        place, value, message = (*place, missing[1]), None, "is missing"
+    elif message != "is not known here":
+        # A sentence of the model's own, which has the value with its unit.
+        value = None
+    return _error(file, place, message, value, accepted or None)
+
+
+def _leaf(document: Mapping[str, Plain], place: Place, found: str) -> tuple[Place, Plain]:
+    """The value within a table of which the engine says what it is (``string "x"``), where there is only one such."""
+    value = value_at(document, place)
+    if isinstance(value, Mapping):
+        text = found.partition(" ")[2].strip("`")
+        same = [key for key, item in value.items() if text in (json.dumps(item), str(item))]
+        if len(same) == 1:
+            return (*place, same[0]), value[same[0]]
+    return place, value
+
+
+def _error(file: Path | None, place: Place, message: str, value: object, accepted: str | None) -> DeviceError:
+    """A mistake at a key; what is longer than a line is not shown."""
+    shown = None if value is None or isinstance(value, Mapping | list) else repr(value)
+    line = None
+    if file is not None:
+        line = line_of(line_index(read_text(file)), place)
+    problem = Problem("" if file is None else shown_file(file), written(place), message, shown, accepted, line)
+    return DeviceError(problem, place, None if shown is None else value)
+
+
+def _power(table: Plain, file: Path | None) -> Mapping[str, Plain]:
+    """What a device draws: watts when idle and when busy all the time, and where that is printed."""
+    if not isinstance(table, Mapping):
+        raise _error(file, ("power",), "is no table", table, "[power] with idle_watts, active_watts and source")
+    if not table:
+        return {}
+    if strange := sorted(set(table) - {*POWER_KEYS, "source"}):
+        raise _error(file, ("power", strange[0]), "unknown key", None, f"{', '.join(POWER_KEYS)}, source")
+    for key in POWER_KEYS:
+        watts = table.get(key)
+        if isinstance(watts, bool) or not isinstance(watts, int | float) or not 0 <= watts <= MOST_WATTS:
+            message = "is missing" if watts is None else "is not a number of watts"
+            raise _error(file, ("power", key), message, watts, f"a number from 0 to {MOST_WATTS:g}")
+    if not isinstance(table.get("source"), str) or not table["source"]:
+        raise _error(file, ("power", "source"), "is missing", None, "where the watts are printed")
+    return table
 
 
 def _texts(value: Plain, place: str = "") -> Iterator[tuple[str, str]]:

@@ -21,7 +21,14 @@ from pydantic_core import ErrorDetails
 from raidlab.reading import Plain
 from raidlab.study.find import did_you_mean
 from raidlab.study.places import Place, value_at
-from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
+from raidlab.study.units import (
+    BYTES_ACCEPTED,
+    RATE_ACCEPTED,
+    TIME_ACCEPTED,
+    parse_bytes,
+    parse_rate_per_s,
+    parse_time_ns,
+)
 from raidlab.study.words import size_from_text
 
 # What is read by a function of ours, and by which words.
@@ -29,6 +36,7 @@ _READ_BY: dict[object, str] = {
     parse_bytes: BYTES_ACCEPTED,
     size_from_text: BYTES_ACCEPTED,
     parse_time_ns: TIME_ACCEPTED,
+    parse_rate_per_s: RATE_ACCEPTED,
 }
 _PLAIN = {
     "string_type": ("is not text", "text in quotes"),
@@ -88,7 +96,9 @@ def _explain_one(
         keys = sorted({name for table in _tables_at(model, document, place[:-1]) for name in table.model_fields})
         return Explanation(place, f"unknown key{did_you_mean(key, keys)}", None, ", ".join(keys))
     if kind == "missing":
-        return Explanation(place, "is missing", None, _accepted_at(model, document, place))
+        return Explanation(
+            place, "is missing", None, _accepted_at(model, document, place) or _form_at(model, document, place)
+        )
     if kind in ("literal_error", "union_tag_invalid", "enum"):
         # A discriminated union reports its table; the fault is the word that names the kind.
         word = value.get("kind") if isinstance(value, dict) else value
@@ -140,6 +150,26 @@ def _accepted_at(model: type[BaseModel], document: Plain, place: Place) -> str |
     fields = [table.model_fields.get(str(place[-1])) for table in _tables_at(model, document, place[:-1])]
     found = (_reader_in(info.annotation, info.metadata) for info in fields if info is not None)
     return next((accepted for accepted in found if accepted), None)
+
+
+def _form_at(model: type[BaseModel], document: Plain, place: Place) -> str | None:
+    """What a key without a reader of ours accepts, by its type alone: "a list in brackets"."""
+    tables = _tables_at(model, document, place[:-1])
+    fields = [table.model_fields[str(place[-1])] for table in tables if str(place[-1]) in table.model_fields]
+    for form in (_plain_of(info.annotation) for info in fields):
+        error = {list: "list_type", int: "int_type", float: "float_type", bool: "bool_type", str: "string_type"}.get(
+            form
+        )
+        if error is not None:
+            return _PLAIN[error][1]
+    return None
+
+
+def _plain_of(annotation: Any) -> Any:
+    """The plain type that an annotation stands for, ``list`` of ``list[Device]``."""
+    if get_origin(annotation) is Annotated:
+        return _plain_of(get_args(annotation)[0])
+    return get_origin(annotation) or annotation
 
 
 def _reader_in(annotation: Any, metadata: Iterable[object] = ()) -> str | None:

@@ -150,6 +150,25 @@ class Expression:
                 return _part(left), _part(right)
         return None
 
+    @property
+    def factor(self) -> tuple[float, Expression]:
+        """The constant that it is so many times, above 0, and the rest; 1 and itself where it is no such product.
+
+        Examples
+        --------
+        >>> times, rest = read("2 * 0.5 * max(a, b)").factor
+        >>> times, rest.text
+        (1.0, 'max(a, b)')
+        >>> read("a * b").factor[0]
+        1.0
+        """
+        match self._root:
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                for constant, rest in ((left, right), (right, left)):
+                    if (times := _constant(constant)) is not None and times > 0 and _constant(rest) is None:
+                        return times, _part(rest)
+        return 1.0, self
+
     def decided(self, decide: Callable[[Relation], bool | None]) -> bool | None:
         """What it says where comparisons may be undecided (None).
 

@@ -71,13 +71,16 @@ def find_study(name_or_file: str) -> Path:
 
 def find_device(name: str, beside: Path) -> Path | None:
     """Find a device file by name (``hdd-7200``) or by path relative to the study file; None when there is none."""
-    file_name = name if name.endswith(".toml") else f"{name}.toml"
-    for root in (beside.parent, *(root / "devices" for root in shared_roots())):
-        candidate = root / file_name
+    roots = (beside.parent, *(root / "devices" for root in shared_roots()))
+    for candidate in [root / (name if name.endswith(".toml") else f"{name}.toml") for root in roots]:
         # A name too long for a file is that of no file.
         with suppress(OSError):
             if candidate.is_file():
                 return candidate
+    path = beside.parent / name
+    with suppress(OSError):
+        # Whatever it is, it is what was meant: who reads it says what is wrong with it.
+        return path if looks_like_path(name) and path.exists() else None
     return None
 
 

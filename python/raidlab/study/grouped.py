@@ -113,7 +113,11 @@ def with_volumes(loaded: LoadedStudy, volumes: Mapping[str, str], pool: int) -> 
         if array.name in volumes:
             members_of[array.name] = [pool + list(volumes).index(array.name)]
             trees[array.name], texts[array.name] = {"kind": MEMBER}, MEMBER
-            arrays[-1] = array.model_copy(update={"tree": MEMBER, "volume": volumes[array.name]})
+            # Whoever names a place for it has it, though the study's own members could not make it.
+            is_now: dict[str, object] = {"tree": MEMBER, "volume": volumes[array.name]}
+            if array.on is not None:
+                is_now["on"] = sorted({*array.on, _LIVE})
+            arrays[-1] = array.model_copy(update=is_now)
         elif array.runs_on(_LIVE) and not array.is_mounted:
             if pool:
                 members_of.setdefault(array.name, list(range(count_leaves(trees[array.name]))))
@@ -157,7 +161,11 @@ def _volumes(array: Array, tree: Tree, levels: list[str], boxes: dict[tuple[str,
     for volume, place in enumerate(places):
         number = places[:volume].count(place)
         own = None if array.of_group is not None else count_leaves(children[volume])
-        found.append(_part(boxes[names[place]], "/".join(names[place]), number, own, array.of_group or 1))
+        # The only place there is needs no name.
+        box, name = boxes[names[place]], "/".join(names[place]) if len(boxes) > 1 else ""
+        if own is not None and not box.volumes and (needed := own * places.count(place)) > len(box.members):
+            raise _too_few(needed, name, len(box.members))
+        found.append(_part(box, name, number, own, array.of_group or 1))
     width = min(len(members) for members in found)
     if width == 1 < max(len(members) for members in found):
         raise _UnfitError("has volumes of one member beside volumes of several")
@@ -195,21 +203,24 @@ def _part(box: _Box, name: str, number: int, own: int | None, parts: int) -> tup
         if number >= len(box.volumes):
             raise _UnfitError(f"needs more volumes{where} than the {len(box.volumes)} named")
         having = box.volumes[number]
-        return having if own is None else _first(having, 0, own, where)
+        if own is None:
+            return having
+        if own > len(having):
+            raise _too_few(own, name, len(having))
+        return having[:own]
     if own is not None:
-        return _first(box.members, number * own, own, where)
+        return box.members[number * own : (number + 1) * own]
     if number >= parts:
         raise _UnfitError(f"has more volumes{where} than the {parts} of its of_group")
     width = len(box.members) // parts
     if width == 0:
-        raise _UnfitError(f"needs {parts} members{where}, and {len(box.members)} are named")
+        raise _too_few(parts, name, len(box.members))
     return box.members[number * width : (number + 1) * width]
 
 
-def _first(members: tuple[int, ...], begin: int, count: int, where: str) -> tuple[int, ...]:
-    if begin + count > len(members):
-        raise _UnfitError(f"needs {begin + count} members{where}, and {len(members)} are named")
-    return members[begin : begin + count]
+def _too_few(needed: int, name: str, having: int) -> _UnfitError:
+    where = f" in '{name}'" if name else ""
+    return _UnfitError(f"needs {needed} members{where}, and {having} {'is' if having == 1 else 'are'} named")
 
 
 def _with_width(tree: Tree, width: int, is_given: bool) -> Tree:

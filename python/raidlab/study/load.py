@@ -187,6 +187,10 @@ def _hardware(
     return found
 
 
+# Of an array whose tree or volume is a mistake nothing else can be said: another would be put in its place.
+_WHAT_IT_IS = {"tree", "volume"}
+
+
 def _sound_parts(document: Mapping[str, Plain]) -> ValidParts:
     """The parts of a file that are valid on their own, each with its place, so that they can be checked together."""
 
@@ -199,6 +203,8 @@ def _sound_parts(document: Mapping[str, Plain]) -> ValidParts:
             return model.model_validate(known)
         except ValidationError as error:
             wrong = {mistake["loc"][0] for mistake in error.errors(include_url=False) if mistake["loc"]}
+        if wrong & _WHAT_IT_IS:
+            return None
         # Nor must a wrong value; where the key may be left out, the rest is checked without it.
         try:
             return model.model_validate({key: item for key, item in known.items() if key not in wrong})

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from raidlab.errors import InputError
 from raidlab.study.expression import read
-from raidlab.study.find import did_you_mean, nearest
+from raidlab.study.find import did_you_mean, nearest, study_names
 from raidlab.study.places import Place
 from raidlab.study.published import PublishedTable, number
 from raidlab.study.table_file import Reporter, read_table
@@ -43,6 +43,8 @@ class ClaimQuantity(Table):
     """Numbers for the names in a published formula, such as N."""
     unit: Line | None = None
     """The unit, where it is not the published one."""
+    of: Line = ""
+    """What it is a figure of, in words, where the claim's topic and conditions do not tell."""
     note: Prose = ""
     """A remark for the reader."""
 
@@ -58,6 +60,8 @@ class Derived(Table):
     """The unit of the value."""
     printed: Line = ""
     """What the study prints instead, where this checks its arithmetic."""
+    of: Line = ""
+    """What it is a figure of, in words, where its name does not tell."""
     where: Line = ""
     """The figure or section it belongs to."""
     note: Prose = ""
@@ -255,8 +259,10 @@ def load_mapping(study_file: Path) -> Mapping:
     """Read both files beside a study file."""
     folder = study_file.parent
     if not has_mapping(study_file):
-        message = f"has no {QUANTITIES}, which says what its published figures speak of"
-        raise InputError.one("study", message, value=f"'{study_file.parent.name}'", accepted="a published study")
+        message = f"published nothing to compare with: there is no {QUANTITIES} beside it"
+        published = [name for name, file in study_names().items() if has_mapping(file)]
+        accepted = f"a study with published figures: {', '.join(published)}"
+        raise InputError.one("study", message, value=f"'{study_file}'", accepted=accepted)
     quantities, reporter = read_table(folder / QUANTITIES, Quantities)
     for name, claim in quantities.claim.items():
         said = [key for key in ("value", "holds", "not_evaluated") if getattr(claim, key) is not None]

@@ -9,13 +9,14 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from raidlab.study.figure import StudyFigure
 from raidlab.study.target import Emulated, End, FileSystem, Live, Modelled, PairPricing
 from raidlab.study.words import (
+    Bytes,
     DeviceOf,
     Engines,
     Few,
@@ -66,9 +67,17 @@ class NearestRead(Table):
     """Unless its queue is longer by this many."""
 
 
+class MdRead(Table):
+    """A mirror is read as Linux md does: by what is pending; RAID 1 goes on where it read, RAID 10 asks anew."""
+
+    kind: Literal["md"]
+    rotating: bool = False
+    """The members rotate: among busy copies the nearest is read."""
+
+
 MirrorRead = Annotated[
     Annotated[
-        PrimaryRead | RoundRobinRead | RoundRobinSequentialRead | ShortestQueueRead | NearestRead,
+        PrimaryRead | RoundRobinRead | RoundRobinSequentialRead | ShortestQueueRead | NearestRead | MdRead,
         Field(discriminator="kind"),
     ],
     BeforeValidator(kind_from_text),
@@ -86,6 +95,106 @@ class Policy(Table):
     """What ``fewest_accesses`` takes when both cost the same."""
     parity_read: Literal["skip", "read_through"] = "skip"
     """Whether a long read leaves out the parity it passes over."""
+    parity_row: Annotated[Bytes, Field(lt=2**32)] | None = None
+    """How much of each chunk makes a row of a stripe, which is read, computed and written whole and by itself where
+    less than the stripe is written. Left out, the stripe is written as one, with only what must be."""
+    stripe_cache_size: Annotated[int, Field(gt=16, le=2**15)] | None = None
+    """How many rows of ``parity_row`` the host's RAID keeps in memory, as Linux md's setting of this name; more are
+    made where all are taken. Writes spare reading what is there, and requests that meet in a row are written together.
+    None are kept if left out. Simulator only, on parity over members."""
+    chunk_accesses: Literal["joined", "apart"] = "joined"
+    """Whether chunks of a request that lie together on a member are one access."""
+    merge: Annotated[Bytes, Field(lt=2**32)] | None = None
+    """Longest request to which the host merges neighbouring accesses that wait at one member; none if left out.
+    Simulator only: a real host merges as it does."""
+    plug: bool = False
+    """Whether the host gathers the accesses of writes with parity that become ready together, and merges them, before
+    it hands them on. Simulator only."""
+
+    @model_validator(mode="after")
+    def _cached_rows_are_rows(self) -> Self:
+        if self.stripe_cache_size is not None and not self.parity_row:
+            raise ValueError(
+                f"stripe_cache_size is {self.stripe_cache_size} rows, and there are none; accepted: with parity_row, "
+                "such as '4KiB', or left out"
+            )
+        return self
+
+
+# Sets of policies by name. Each value can also be said alone.
+POLICIES: dict[str, dict[str, Any]] = {
+    "raidlab": {},
+    "md": {
+        "mirror_read": "md",
+        "parity_write": "fewest_accesses",
+        "parity_write_tie": "reconstruct_write",
+        "parity_read": "skip",
+        "parity_row": "4KiB",
+        "stripe_cache_size": 256,
+        "chunk_accesses": "apart",
+        "merge": "1280KiB",
+        "plug": True,
+    },
+}
+
+
+def _policy_from_name(value: object) -> object:
+    """The keys that a name stands for."""
+    if not isinstance(value, str):
+        return value
+    if value not in POLICIES:
+        raise ValueError(f"{value!r}; accepted: a table, or {', '.join(POLICIES)}")
+    return POLICIES[value]
+
+
+NamedPolicy = Annotated[Policy, BeforeValidator(_policy_from_name)]
+
+
+class MdThrottle(Table):
+    """As Linux md: heeds nobody below its least rate, goes on where no client asks, and never passes its most."""
+
+    kind: Literal["md"]
+    min_kib_s: Annotated[int, Field(ge=0, lt=2**32)] = 1000
+    """The least rate of a member in KiB/s (``speed_limit_min``)."""
+    max_kib_s: Annotated[int, Field(ge=1, lt=2**32)] = 200_000
+    """The highest rate of a member in KiB/s (``speed_limit_max``)."""
+    depth: Few = 32
+    """Beside clients: how many of md's requests (4 KiB with parity, else 64 KiB) may be in flight."""
+
+
+class RateThrottle(Table):
+    """At one rate, whatever clients do."""
+
+    kind: Literal["rate"]
+    kib_s: Annotated[float, Field(gt=0)]
+    """The rate of a member in KiB/s."""
+
+
+class IdleThrottle(Table):
+    """Only while no request of a client is in flight."""
+
+    kind: Literal["idle"]
+
+
+class ShareThrottle(Table):
+    """For a share of the time, whatever clients do: after each unit a rest."""
+
+    kind: Literal["share"]
+    fraction: Annotated[float, Field(gt=0, le=1)]
+    """The share."""
+
+
+Throttle = Annotated[
+    Annotated[MdThrottle | RateThrottle | IdleThrottle | ShareThrottle, Field(discriminator="kind")],
+    BeforeValidator(kind_from_text),
+]
+
+
+class Rebuild(Table):
+    """New members are rebuilt while the load runs."""
+
+    throttle: Throttle = MdThrottle(kind="md")
+    """How fast: what of their time the members spend on it."""
 
 
 class Array(Table):
@@ -103,14 +212,26 @@ class Array(Table):
     state: Literal["optimal", "degraded", "resyncing"] = "optimal"
     """The state in which a volume is to be measured: whole and idle, with members missing, or busy with itself (a
     resync, a rebuild, a scrub, a reshape). Found in another, it is INVALID."""
+    missing: list[Annotated[int, Field(ge=0, lt=2**16)]] = []
+    """Members that are not there, from 0 in the order of the tree: the array runs degraded, what they held is worked
+    out from the others, and what is written goes to the others alone. None when left out."""
+    rebuild: Rebuild | None = None
+    """In the simulator: as a run begins, new members take the places of the missing ones, and are rebuilt beside the
+    load. What is missing stays missing when left out."""
     disks: Few | None = None
     """How many disks a volume has, where the kernel cannot tell: those behind a controller."""
     says: Line | None = None
     """What its owner says a volume is, where the kernel cannot tell: ``RAID 6 of 8 disks, 256 KiB``."""
+    twin_of: Name | None = None
+    """The array of which it is the model: what was measured there is set beside what this one gives in the simulator,
+    load by load. ``raidlab predict`` writes such a study from what it finds."""
+    user_size: Bytes | None = None
+    """Of a twin: how much of it is used, from its beginning, where what it stands for is smaller than its disks; all
+    when left out."""
     group: Name = "all"
     """The arrays it is compared with."""
-    policy: Policy | None = None
-    """A policy of its own; the study's when left out."""
+    policy: NamedPolicy | None = None
+    """A policy of its own, or the name of one (``md``: as Linux md); the study's when left out."""
     pair_pricing: PairPricing | None = None
     """On modelled disks: how its read-modify-write pairs are priced; the target's when left out."""
     device: DeviceOf | None = None
@@ -132,11 +253,22 @@ class Array(Table):
         """Whether its volumes are directories."""
         return self.tree.strip() == MOUNTED
 
+    @property
+    def arrangement(self) -> str:
+        """What it is in a line: its tree, or the volume that stands, and which members it lacks."""
+        number = "member" if len(self.missing) == 1 else "members"
+        lost = "missing" if self.rebuild is None else f"rebuilt (throttle: {self.rebuild.throttle.kind})"
+        lacks = f"; degraded: {number} {', '.join(map(str, self.missing))} {lost}" if self.missing else ""
+        return f"{self.volume or self.tree}{lacks}"
+
     def runs_on(self, engine: str) -> bool:
         """Whether it is run on a target; one with a device of its own only where devices are modelled one by one."""
         if (self.is_mounted or self.volume is not None) and engine != "live":
             return False
-        return (self.on is None or engine in self.on) and (self.device is None or is_simulated(engine))
+        if self.twin_of is not None and not is_simulated(engine):
+            return False
+        own_model = self.device is not None or self.rebuild is not None
+        return (self.on is None or engine in self.on) and (not own_model or is_simulated(engine))
 
 
 class Compare(Table):
@@ -181,8 +313,8 @@ class Study(Table):
     """The workloads."""
     load: Load
     """How hard the arrays are driven."""
-    policy: Policy = Policy()
-    """How arrays choose."""
+    policy: NamedPolicy = Policy()
+    """How arrays choose, or the name of such a set (``md``: as Linux md)."""
     sim: Modelled | None = None
     """The simulator's target."""
     original: Modelled | None = None
@@ -202,7 +334,9 @@ class Study(Table):
         if self.on is not None:
             return self.on
         modelled = ["sim"] if self.sim else ["original"] if self.original else []
-        return modelled or [f"{array.name}={array.volume}" for array in self.array if array.volume is not None]
+        standing = [f"{array.name}={array.volume}" for array in self.array if array.volume is not None]
+        # No model has anything to run of a study whose arrays all stand already.
+        return standing if len(standing) == len(self.array) else modelled or standing
 
     def has_target(self, target: str) -> bool:
         """Whether it says enough to run on ``sim``, ``original``, ``emulated`` or ``live``."""

@@ -124,8 +124,10 @@ class PathVisit(Table):
 
     station: Name
     """Which station."""
-    phase: Literal["command", "data", "status"]
-    """On the way down before anything else, with the bytes, or on the way up after everything else."""
+    phase: Literal["command", "data", "status", "bus"]
+    """On the way down before anything else, with the bytes, or on the way up after everything else. ``bus``, in
+    ``member_path`` only: the station is the bus that the members are on, and they hold it as the ``[bus]`` of their
+    device says."""
     cost: TimeNs | Literal[0] = 0
     """What it takes each time; in phase ``data`` once a transfer."""
     mb_s: Annotated[float, Field(gt=0)] | None = None
@@ -191,6 +193,9 @@ class CacheSizes(Table):
     """The longest write that is answered before it is on the members."""
     dirty_room: Bytes
     """Room for what is not yet on the members."""
+    destage_when: Literal["stripe_is_whole", "room_is_needed"] = "stripe_is_whole"
+    """When writes that were answered early are destaged: stripes as soon as they are whole and parts when room is
+    needed, or nothing before that (demand flush)."""
     destages: Few = 1
     """How many stripes are destaged at a time."""
     only: list[Annotated[int, Field(ge=0, lt=2**16)]] | None = None

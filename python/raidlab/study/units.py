@@ -19,7 +19,7 @@ _BYTE_UNITS = {"": 1, "b": 1}
 for _power, _letter in enumerate("kmgt", start=1):
     # A lone letter is binary, as fio and mdadm read it.
     _BYTE_UNITS |= {_letter: 1024**_power, f"{_letter}ib": 1024**_power, f"{_letter}b": 1000**_power}
-_TIME_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
+_TIME_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 _NUMBER_AND_UNIT = re.compile(r"\s*([+-]?\d+(?:[_\d]*\d)?(?:\.\d+)?)\s*([A-Za-zµ]*)\s*")
 
 MOST_BYTES = 1024**6
@@ -27,6 +27,7 @@ MOST_TIME_NS = 366 * 24 * 3600 * 10**9
 _LONGEST_TEXT = 40
 
 BYTES_ACCEPTED = "a size above 0 such as 4096, '8KiB', '1.5MiB' or '2MB'"
+RATE_ACCEPTED = "a rate above 0 such as '300/s' or '18000/min'"
 TIME_ACCEPTED = "a time above 0 with its unit, such as '250us', '200ms' or '1.5s'"
 
 
@@ -68,6 +69,25 @@ def parse_time_ns(value: object) -> int:
     if exact.denominator != 1:
         raise ValueError("is not a whole number of nanoseconds")
     return int(exact)
+
+
+def parse_rate_per_s(value: object) -> float:
+    """Read a rate, such as ``"300/s"``: so many a second, above zero; a `ValueError` says what is wrong.
+
+    Examples
+    --------
+    >>> parse_rate_per_s("300/s"), parse_rate_per_s("18000/min")
+    (300.0, 300.0)
+    """
+    if not isinstance(value, str):
+        raise ValueError("is a rate without '/s'" if isinstance(value, int | float) else "is not a rate")
+    number, slash, unit = value.partition("/")
+    if not slash or unit.strip().lower() not in ("s", "min", "h"):
+        raise ValueError("is a rate without '/s'" if not slash else "is not a rate")
+    count = _scaled(number, {"": 1, "k": 1000}, "rate")
+    if count <= 0:
+        raise ValueError("a rate must be above 0")
+    return float(count * 10**9 / _TIME_UNITS[unit.strip().lower()])
 
 
 def _scaled(text: str, units: dict[str, int], what: str) -> Fraction:

@@ -179,10 +179,10 @@ class MixedAddress(Table):
     kind: Literal["mixed"]
     sequential: Share
     """The share that goes on."""
-    local: Share
+    local: Share = 0.0
     """The share that begins near the start of the last; both together are at most 1."""
-    local_sd: Annotated[Bytes, Field(gt=0)]
-    """The standard deviation of the distance between the two starts."""
+    local_sd: Annotated[Bytes, Field(gt=0)] | None = None
+    """The standard deviation of the distance between the two starts; needed where any begin near."""
 
 
 class ListedAddress(Table):
@@ -354,7 +354,7 @@ class CopyStream(Table):
     bytes: Bytes
     """How much it moves."""
     quick_bytes: Bytes | None = None
-    """How much with ``--quick``; as much when left out."""
+    """How much with ``--quick`` on the real clock; as much when left out. In the simulator all of it is moved."""
     volume: Annotated[int, Field(ge=0, lt=2**16)] = 0
     """Which volume of the array its file is on, counted from 0."""
     begin: Share = 0.0

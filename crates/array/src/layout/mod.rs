@@ -26,6 +26,8 @@ pub(crate) struct Node {
     pub children: Box<[NodeId]>,
     /// How many children it can lose, whichever they are.
     pub bears: usize,
+    /// Some node above bears losses, and so the loss of this one.
+    pub is_backed: bool,
     /// Some node strictly below locks stripes.
     pub stripe_locks_below: bool,
     /// Requests that begin and end on multiples of this touch whole stripes only.
@@ -70,7 +72,7 @@ impl Layout {
         }
         let (volumes, volume_nodes) = (Vec::new(), Box::default());
         let mut layout = Layout { sector_bytes, nodes: Vec::new(), leaves: Vec::new(), volumes, volume_nodes };
-        let root = layout.compile(tree, member_sectors, 0)?;
+        let root = layout.compile(tree, member_sectors, (0, false))?;
         layout.volume_nodes = match tree {
             Tree::Independent { .. } => layout.node(root).children.clone(),
             _ => Box::new([root]),
@@ -89,15 +91,21 @@ impl Layout {
         Ok(bytes / sector_bytes)
     }
 
-    /// Compiles the subtree; `outer_chunk` is the chunk of the nearest striping ancestor, 0 where there is none.
-    fn compile(&mut self, tree: &Tree, sizes: &[u64], outer_chunk: u64) -> Result<NodeId, SpecError> {
+    /// Compiles the subtree; `outer_chunk` is the chunk of the nearest striping ancestor, 0 where there is none, and
+    /// `is_backed` whether any ancestor bears losses.
+    fn compile(
+        &mut self,
+        tree: &Tree,
+        sizes: &[u64],
+        (outer_chunk, is_backed): (u64, bool),
+    ) -> Result<NodeId, SpecError> {
         let id = NodeId::try_from(self.nodes.len()).expect("node ids are 32 bits wide");
         let leaf = LeafId::try_from(self.leaves.len()).expect("there are no more members than nodes");
         // A member; what has children becomes its level when these are compiled, which follow it in the list.
         let level = Level::Member(Member { leaf });
         let bears = tree.losses_borne();
         let (children, stripe_locks_below) = (Box::default(), false);
-        self.nodes.push(Node { id, level, capacity: 0, children, bears, stripe_locks_below, alignment: 1 });
+        self.nodes.push(Node { id, level, capacity: 0, children, bears, is_backed, stripe_locks_below, alignment: 1 });
         if let Tree::Member { data_offset_bytes } = tree {
             let data_offset = self.sectors("data_offset", *data_offset_bytes)?;
             self.leaves.push(Leaf { data_offset });
@@ -106,6 +114,7 @@ impl Layout {
         }
         let chunk = tree.chunk_bytes().map_or(Ok(0), |bytes| self.sectors("chunk", bytes))?;
         let inner = if chunk > 0 { chunk } else { outer_chunk };
+        let inner = (inner, is_backed || bears > 0);
         let children =
             tree.children().iter().map(|c| self.compile(c, sizes, inner)).collect::<Result<Box<[NodeId]>, _>>()?;
         let below: Vec<&Node> = children.iter().map(|&c| self.node(c)).collect();
@@ -120,7 +129,8 @@ impl Layout {
             return Err(SpecError::new("tree", message));
         }
         let NodeLayout { level, capacity, alignment } = Level::compile(tree, &around);
-        self.nodes[id as usize] = Node { id, level, capacity, children, bears, stripe_locks_below, alignment };
+        self.nodes[id as usize] =
+            Node { id, level, capacity, children, bears, is_backed, stripe_locks_below, alignment };
         Ok(id)
     }
 
@@ -157,6 +167,11 @@ impl Layout {
     /// Sectors of user data after which a volume's pattern of whole stripes repeats its alignment.
     pub fn full_stripe_sectors(&self, volume: usize) -> u64 {
         self.nodes[self.volume_node(volume) as usize].alignment
+    }
+
+    /// Whether any level below keeps parity.
+    pub(crate) fn has_parity(&self) -> bool {
+        self.nodes.iter().any(|node| for_level!(node, level => level.locks_stripes()))
     }
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {

@@ -38,6 +38,10 @@ impl Personality for Concat {
         Content::Data(self.starts[position as usize] + lba)
     }
 
+    fn covering(&self, _: &Node, position: u32, part: Extent) -> Extent {
+        Extent::new(self.starts[position as usize] + part.lba, part.sectors)
+    }
+
     fn for_each_share(&self, node: &Node, extent: Extent, mut visit: impl FnMut(NodeId, Extent)) {
         self.parts(node, extent).for_each(|(position, part)| visit(node.child(position), part));
     }

@@ -26,14 +26,18 @@ impl Personality for Member {
         unreachable!("a member has no children")
     }
 
+    fn covering(&self, _: &Node, _: u32, _: Extent) -> Extent {
+        unreachable!("a member has no children")
+    }
+
     fn for_each_share(&self, _: &Node, _: Extent, _: impl FnMut(NodeId, Extent)) {}
 
     #[inline]
     fn read(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
-        let usable = planner.views.leaf(self.leaf).usable();
-        if !usable || !planner.bad.is_empty() {
+        let view = planner.views.leaf(self.leaf);
+        if !view.is_whole() || !planner.bad.is_empty() {
             for extent in transfers.iter().map(Transfer::extent) {
-                if !usable || self.has_bad_sector(planner, extent) {
+                if !view.reads(extent) || self.has_bad_sector(planner, extent) {
                     return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(extent) });
                 }
             }
@@ -49,6 +53,6 @@ impl Personality for Member {
     }
 
     fn is_readable(&self, planner: &Planner<'_>, _: &Node, extent: Extent) -> bool {
-        !self.has_bad_sector(planner, extent)
+        planner.views.leaf(self.leaf).reads(extent) && !self.has_bad_sector(planner, extent)
     }
 }

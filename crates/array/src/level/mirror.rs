@@ -3,9 +3,9 @@
 use super::{Content, Level, Member, NodeLayout, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
 use crate::machine::{LockMode, LockRange};
-use crate::plan::{place, PlanResult, Planner, Transfer};
-use crate::policy::{MemberView, MirrorRead};
-use raidlab_types::{Extent, RequestError};
+use crate::plan::{narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
+use crate::policy::MirrorRead;
+use raidlab_types::{Extent, LeafId, RequestError};
 
 /// Pieces by which ranges are locked on a mirror that no striping node stands above: 1 MiB of 512-byte sectors.
 const LOCK_SECTORS: u64 = 2048;
@@ -15,12 +15,14 @@ const LOCK_SECTORS: u64 = 2048;
 pub(crate) struct Mirror {
     /// Locks on written ranges are kept by pieces of this many sectors.
     lock_sectors: u64,
+    /// A striping node stands above it.
+    striped: bool,
 }
 
 pub(super) fn compile(around: &Surroundings<'_>) -> NodeLayout {
     let lock_sectors = if around.outer_chunk > 0 { around.outer_chunk } else { LOCK_SECTORS };
     NodeLayout {
-        level: Level::Mirror(Mirror { lock_sectors }),
+        level: Level::Mirror(Mirror { lock_sectors, striped: around.outer_chunk > 0 }),
         capacity: around.smallest(),
         alignment: around.alignment,
     }
@@ -36,19 +38,48 @@ impl Personality for Mirror {
         Content::Data(lba)
     }
 
+    fn covering(&self, _: &Node, _: u32, part: Extent) -> Extent {
+        part
+    }
+
+    /// Reads the first copy that can be read, and writes those that cannot.
+    fn restore(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
+        let source = node.children.iter().find(|&&copy| planner.is_readable(copy, extent));
+        let Some(&source) = source else {
+            return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(extent) });
+        };
+        // Copies that are no members may have more to do than to read and to write.
+        let is_member = |&copy: &NodeId| matches!(planner.layout.node(copy).level, Level::Member(_));
+        let plain = node.children.iter().all(is_member);
+        let link = if plain { NONE } else { planner.compute(ComputeKind::Recover) };
+        let (sectors, offset) = (narrow(extent.sectors), planner.allocate(extent.sectors));
+        let whole = Transfer { child: 0, lba: extent.lba, sectors, space: Space::Scratch, offset, link };
+        planner.plan_node(source, &[whole], false)?;
+        for (position, &copy) in (0..).zip(&node.children) {
+            if copy == source || planner.is_readable(copy, extent) {
+                continue;
+            }
+            match (extent.end() == node.capacity).then(|| planner.completion(node, position, extent.end())).flatten() {
+                Some(rest) => planner.plan_node(copy, &[whole, rest], true)?,
+                None => planner.plan_node(copy, &[whole], true)?,
+            }
+        }
+        Ok(())
+    }
+
     fn for_each_share(&self, node: &Node, extent: Extent, mut visit: impl FnMut(NodeId, Extent)) {
         node.children.iter().for_each(|&copy| visit(copy, extent));
     }
 
     fn read(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
-        if planner.bad.is_empty() {
+        if planner.bad.is_empty() && !planner.views.is_partial(node.id) {
             // One copy for all that lies together.
-            let copy = choose_copy(planner, node, transfers[0].extent())?;
+            let copy = choose_copy(planner, node, transfers[0].extent(), self.striped)?;
             return planner.plan_node(node.child(copy), transfers, false);
         }
         planner.with_transfers(|planner, chosen| {
             for transfer in transfers {
-                let child = choose_copy(planner, node, transfer.extent())?;
+                let child = choose_copy(planner, node, transfer.extent(), self.striped)?;
                 chosen.push(Transfer { child, ..*transfer });
             }
             planner.hand_on(node, chosen, false)
@@ -88,7 +119,7 @@ struct Ranking {
     nearest: ((u64, u32), u32),
 }
 
-fn choose_copy(planner: &mut Planner<'_>, node: &Node, extent: Extent) -> Result<u32, RequestError> {
+fn choose_copy(planner: &mut Planner<'_>, node: &Node, extent: Extent, striped: bool) -> Result<u32, RequestError> {
     let clean = planner.bad.is_empty() && !planner.views.is_degraded(node.id);
     let usable = |p: &Planner<'_>, i: u32| clean || p.is_readable(node.child(i), extent);
     let n = place(node.children.len());
@@ -110,7 +141,44 @@ fn choose_copy(planner: &mut Planner<'_>, node: &Node, extent: Extent) -> Result
                 _ => found.nearest.1,
             }
         }
+        MirrorRead::Md { rotating } => {
+            let copy = as_md(planner, node, extent, (striped, rotating), usable).unwrap_or(first);
+            let (leaf, _) = first_member(planner, node.child(copy), extent.lba);
+            planner.note_read(node.child(copy), extent.end(), leaf);
+            copy
+        }
     })
+}
+
+/// The copy that md reads (`choose_best_rdev` of its raid1.c, `read_balance` of its raid10.c, Linux 6.12).
+#[inline(never)]
+fn as_md(
+    planner: &Planner<'_>,
+    node: &Node,
+    extent: Extent,
+    (striped, rotating): (bool, bool),
+    usable: impl Fn(&Planner<'_>, u32) -> bool,
+) -> Option<u32> {
+    let (mut fewest, mut nearest) = (None, None);
+    for copy in (0..place(node.children.len())).filter(|&i| usable(planner, i)) {
+        if !striped && planner.read_end(node.child(copy)) == extent.lba {
+            return Some(copy);
+        }
+        let (leaf, lba) = first_member(planner, node.child(copy), extent.lba);
+        let pending = planner.pending(leaf);
+        // An idle disk is as near as can be on RAID 10, and decides all on RAID 1.
+        let distance = if pending == 0 { 0 } else { planner.views.leaf(leaf).end_lba.abs_diff(lba) };
+        if fewest.is_none_or(|(least, _)| pending < least) {
+            fewest = Some((pending, copy));
+        }
+        if nearest.is_none_or(|(least, _)| distance < least) {
+            nearest = Some((distance, copy));
+        }
+    }
+    match (fewest, nearest) {
+        (Some((pending, copy)), _) if !rotating || pending == 0 => Some(copy),
+        (_, nearest) => nearest.map(|(_, copy)| copy),
+    }
 }
 
 /// The next copy in turn that is usable.
@@ -130,7 +198,8 @@ fn rank(
 ) -> Ranking {
     let mut r = Ranking { shortest: (u32::MAX, first), longest: 0, nearest: ((u64::MAX, u32::MAX), first) };
     for i in (first..place(node.children.len())).filter(|&i| usable(planner, i)) {
-        let (view, lba) = first_member(planner, node.child(i), extent.lba);
+        let (leaf, lba) = first_member(planner, node.child(i), extent.lba);
+        let view = planner.views.leaf(leaf);
         let (queue, distance) = (view.in_flight, view.end_lba.abs_diff(lba));
         r.longest = r.longest.max(queue);
         if queue < r.shortest.0 {
@@ -144,11 +213,11 @@ fn rank(
 }
 
 /// The member on which an access to `lba` of `id` begins, and the sector there.
-fn first_member<'a>(planner: &Planner<'a>, mut id: NodeId, mut lba: u64) -> (&'a MemberView, u64) {
+fn first_member(planner: &Planner<'_>, mut id: NodeId, mut lba: u64) -> (LeafId, u64) {
     loop {
         let node = planner.layout.node(id);
         if let Level::Member(Member { leaf }) = node.level {
-            return (planner.views.leaf(leaf), lba + planner.layout.data_offset(leaf));
+            return (leaf, lba + planner.layout.data_offset(leaf));
         }
         (id, lba) = node.locate(lba).expect("every sector of a node lies on a child");
     }

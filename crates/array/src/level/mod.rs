@@ -11,7 +11,7 @@ mod parity;
 mod stripe;
 
 pub(crate) use member::Member;
-pub(crate) use parity::StripeWork;
+pub(crate) use parity::{ParityLayout, StripeWork};
 
 use crate::layout::{MapCell, Node, NodeId};
 use crate::machine::{LockMode, LockRange};
@@ -32,6 +32,14 @@ pub(crate) trait Personality: Sized {
     /// follow each other on a striping node follow each other on the child, so its share is one run.)
     fn for_each_share(&self, node: &Node, extent: Extent, visit: impl FnMut(NodeId, Extent));
 
+    /// The run of the node's sectors whose stripes `part` of the child at `position` belongs to.
+    fn covering(&self, node: &Node, position: u32, part: Extent) -> Extent;
+
+    /// Plans what gives `extent` of every child back that is written there and cannot be read, from its siblings.
+    fn restore(&self, _: &mut Planner<'_>, _: &Node, _: Extent) -> PlanResult {
+        unreachable!("a level that bears no loss has nothing to restore from")
+    }
+
     /// One child's contiguous part of a stripe, if the level stripes, in sectors.
     fn chunk(&self) -> Option<u64> {
         None
@@ -47,7 +55,8 @@ pub(crate) trait Personality: Sized {
         planner.cut_and_hand_on(self, node, transfers, true)
     }
 
-    /// Whether `extent` can be read or rebuilt from what is there. The slow path, taken only after a media error.
+    /// Whether `extent` can be read or rebuilt from what is there. The slow path, taken only after a media error and where
+    /// members are being rebuilt.
     fn is_readable(&self, planner: &Planner<'_>, node: &Node, extent: Extent) -> bool {
         self.parts(node, extent).all(|(position, part)| planner.is_readable(node.child(position), part))
     }
@@ -166,6 +175,10 @@ impl Node {
         for_level!(self, level => level.is_readable(planner, self, extent))
     }
 
+    pub(crate) fn restore(&self, planner: &mut Planner<'_>, extent: Extent) -> PlanResult {
+        for_level!(self, level => level.restore(planner, self, extent))
+    }
+
     /// The child that holds sector `lba`, or the first that does, and the sector there; none for a member.
     pub(crate) fn locate(&self, lba: u64) -> Option<(NodeId, u64)> {
         let part = for_level!(self, level => level.parts(self, Extent::new(lba, 1)).next());
@@ -212,6 +225,12 @@ fn chunks(chunk: u64, columns: u64, extent: Extent) -> impl Iterator<Item = Chun
         }
         Some(part)
     })
+}
+
+/// The sectors of a node in the stripes of `data` chunks that `part` of a child belongs to.
+fn rows_covering(chunk: u64, data: u64, part: Extent) -> Extent {
+    let (first, last) = (part.lba / chunk, (part.end() - 1) / chunk);
+    Extent::new(first * chunk * data, (last - first + 1) * chunk * data)
 }
 
 /// The sectors of every child that whole stripes of `data` chunks have, for the stripes that `extent` touches.

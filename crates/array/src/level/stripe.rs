@@ -1,6 +1,6 @@
 //! RAID 0: chunks dealt to the children in turn.
 
-use super::{chunks, Content, Level, NodeLayout, Personality, Surroundings};
+use super::{chunks, rows_covering, Content, Level, NodeLayout, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
 use raidlab_types::number::usize_from;
 use raidlab_types::Extent;
@@ -25,6 +25,10 @@ impl Personality for Stripe {
     fn content(&self, node: &Node, position: u32, lba: u64) -> Content {
         let (row, children) = (lba / self.chunk, node.children.len() as u64);
         Content::Data((row * children + u64::from(position)) * self.chunk + lba % self.chunk)
+    }
+
+    fn covering(&self, node: &Node, _: u32, part: Extent) -> Extent {
+        rows_covering(self.chunk, node.children.len() as u64, part)
     }
 
     fn for_each_share(&self, node: &Node, extent: Extent, mut visit: impl FnMut(NodeId, Extent)) {

@@ -148,8 +148,11 @@ impl LockTable {
 /// Which locks a window takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LockMode<'a> {
-    /// A write: every parity stripe and mirrored range it touches.
-    Exclusive,
+    /// A write: every parity stripe and mirrored range it touches, of stripes whole rows.
+    Exclusive {
+        /// Sectors of a row.
+        row_sectors: u64,
+    },
     /// A read after a media error: all that a write of the same sectors would take, since any stripe may have to be rebuilt
     /// and a write on its way to a mirror may be repairing the very sector.
     Shared,
@@ -159,7 +162,7 @@ pub(crate) enum LockMode<'a> {
 
 impl LockMode<'_> {
     pub(crate) fn is_shared(self) -> bool {
-        !matches!(self, LockMode::Exclusive)
+        !matches!(self, LockMode::Exclusive { .. })
     }
 }
 

@@ -4,24 +4,30 @@
 //! then [`Array::poll_event`] until `None` (finish each request). A computation is polled and completed like any
 //! operation, so that the simulator can price it and the live engine can run the kernel.
 //!
-//! A request is cut into *windows* of whole stripes; each window takes its locks, is planned, runs, and is retired by
-//! itself. Failures: see `run.rs`.
+//! A request longer than a *window* is cut into windows that end where stripes do; each takes its locks, is planned, runs,
+//! and is retired by itself. Failures: see `run.rs`.
 
+mod cached;
 mod locks;
+mod rebuild;
 mod run;
+mod stripe_cache;
 
 pub(crate) use locks::{LockMode, LockRange};
 
 use crate::layout::{Layout, NodeId};
 use crate::plan::{place, BadExtent, Body, ComputeKind, MemberViews, NodeView, Piece, Plan, Scratch, Segment, NONE};
 use crate::policy::{MemberState, MemberView, Policy};
+use crate::throttle::RebuildThrottle;
 use locks::LockTable;
 use raidlab_types::number::u32_from;
 use raidlab_types::{
     Extent, Instant, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, RequestTag,
 };
+use rebuild::Rebuild;
 use slab::Slab;
 use std::collections::VecDeque;
+use stripe_cache::StripeCache;
 
 /// A window of a request while it runs; its number names its scratch memory.
 pub type WindowId = u32;
@@ -35,7 +41,7 @@ pub enum ArrayOp {
     Compute {
         /// Name to be given back when it is done.
         id: OpId,
-        /// The client's request it serves.
+        /// The client's request it serves, or [`OF_ARRAY`].
         tag: RequestTag,
         /// Bytes it reads.
         read_bytes: u64,
@@ -70,6 +76,16 @@ pub enum Event {
         /// Which.
         leaf: LeafId,
     },
+    /// A member that took a lost one's place holds all it should.
+    MemberRebuilt {
+        /// Which.
+        leaf: LeafId,
+    },
+    /// A member is not rebuilt any further: too little can be read of the others.
+    RebuildStopped {
+        /// Which.
+        leaf: LeafId,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -97,10 +113,22 @@ enum WindowPhase {
     Draining,
 }
 
+/// The tag of operations that serve no client but the array's own work: beyond those of clients.
+pub const OF_ARRAY: RequestTag = 1 << 62;
+
+/// Whose a window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// A client's request.
+    Client(u32),
+    /// The array's own work; its extent is of the children of the work's node.
+    Rebuild(u32),
+}
+
 #[derive(Debug)]
 struct Window {
     phase: WindowPhase,
-    request: u32,
+    owner: Owner,
     extent: Extent,
     plan: Plan,
     locks: u32,
@@ -140,7 +168,10 @@ pub struct Array {
     idle_windows: Vec<u32>,
     ready: VecDeque<(u32, u32)>,
     runnable: VecDeque<u32>,
+    /// By volume; none at all where the policy has none, or the driver moves bytes.
+    caches: Vec<Option<StripeCache>>,
     events: VecDeque<Event>,
+    /// Longest window.
     window_sectors: u64,
     windows_in_flight: u32,
     /// Counts changes of members' states.
@@ -149,7 +180,23 @@ pub struct Array {
     writes_done: u32,
     /// Sectors in 4 KiB, the first step of looking closer after media errors.
     block_sectors: u32,
+    /// Sectors of a row in which stripes are written; 1 where these are written by sectors.
+    row_sectors: u64,
+    /// The accesses of writes are to be gathered.
+    gathers_writes: bool,
     requests_in_flight: u32,
+    /// Requests taken so far.
+    requests_taken: u64,
+    /// What it does for itself.
+    rebuilds: Slab<Rebuild>,
+    /// How fast; as the member replaced last.
+    throttle: RebuildThrottle,
+    /// Counts units that have begun.
+    units_begun: u64,
+    /// When work may go on that has to wait for it.
+    next_work_at: Option<Instant>,
+    /// The time as it was last told.
+    now: Instant,
 }
 
 impl Array {
@@ -165,6 +212,8 @@ impl Array {
             epoch: 0,
             writes_done: 0,
             block_sectors: (4096 / layout.sector_bytes()).max(1),
+            row_sectors: policy.row_sectors(layout.sector_bytes()),
+            gathers_writes: policy.plug && layout.has_parity(),
             layout,
             policy,
             scratch: Scratch::default(),
@@ -175,9 +224,16 @@ impl Array {
             idle_windows: Vec::new(),
             ready: VecDeque::new(),
             runnable: VecDeque::new(),
+            caches: Vec::new(),
             events: VecDeque::new(),
             window_sectors,
             requests_in_flight: 0,
+            requests_taken: 0,
+            rebuilds: Slab::new(),
+            throttle: RebuildThrottle::Idle,
+            units_begun: 0,
+            next_work_at: None,
+            now: Instant::ZERO,
         }
     }
 
@@ -191,6 +247,11 @@ impl Array {
         self.views.leaf(leaf)
     }
 
+    /// Whether every volume can still be read and written.
+    pub fn bears_its_losses(&self) -> bool {
+        (0..self.layout.volumes().len()).all(|volume| !self.views.is_lost(self.layout.volume_node(volume)))
+    }
+
     /// Requests taken and not yet reported done.
     pub fn in_flight(&self) -> u32 {
         self.requests_in_flight
@@ -198,16 +259,23 @@ impl Array {
 
     /// Changes a member's state: taken out before a run, or found gone. Operations already handed out for it must still
     /// be completed (with [`OpError::MemberGone`] where it did not serve them). A member that is put online again is
-    /// believed to hold what it should: one that has missed writes must be rebuilt first.
+    /// believed to hold what it should: one that has missed writes is rebuilt by [`Array::replace_member`].
     pub fn set_member_state(&mut self, leaf: LeafId, state: MemberState) {
         self.views.set_state(&self.layout, leaf, state);
         self.epoch = self.epoch.wrapping_add(1);
+        if !self.rebuilds.is_empty() && !self.views.leaf(leaf).writes() {
+            self.leave_rebuilds();
+            self.rebuild_around(leaf);
+        }
+        self.end_caches();
     }
 
     /// Takes a request; its outcome comes as [`Event::RequestDone`] with its tag. Its length must be below 2^32 sectors,
     /// since plans address its buffer so; a longer one is refused as out of range.
-    pub fn handle_request(&mut self, _now: Instant, request: Request) {
+    pub fn handle_request(&mut self, now: Instant, request: Request) {
+        self.now = now;
         self.requests_in_flight += 1;
+        self.requests_taken += 1;
         let node = match self.check(&request) {
             Ok(node) => node,
             Err(error) => return self.events.push_back(Event::RequestDone { tag: request.tag, result: Err(error) }),
@@ -219,8 +287,11 @@ impl Array {
         let request = Request { extent: Extent::new(lba, sectors), ..request };
         let (next_lba, end_lba) = (lba, lba + sectors);
         let state = RequestState { request, node, next_lba, end_lba, windows: 0, error: None };
-        let id = self.requests.insert(state);
-        self.start_windows(place(id));
+        let id = place(self.requests.insert(state));
+        if self.goes_to_cache(id) {
+            return;
+        }
+        self.start_windows(id);
         self.run_unblocked();
     }
 
@@ -228,7 +299,13 @@ impl Array {
     #[inline]
     pub fn poll_op(&mut self) -> Option<ArrayOp> {
         loop {
-            let (window, node) = self.ready.pop_front()?;
+            let Some((window, node)) = self.ready.pop_front() else {
+                match self.poll_caches() {
+                    // A cache that has ended gives its requests back.
+                    None if !self.ready.is_empty() => continue,
+                    op => return op,
+                }
+            };
             if let Some(op) = self.hand_out(window, node) {
                 return Some(op);
             }
@@ -239,10 +316,17 @@ impl Array {
 
     /// The operation `id` is done. A media error names sectors of the device, as [`Operation::extent`] does; the fewer it
     /// names, the less has to be read again.
-    pub fn handle_op_done(&mut self, _now: Instant, id: OpId, result: Result<(), OpError>) {
+    pub fn handle_op_done(&mut self, now: Instant, id: OpId, result: Result<(), OpError>) {
+        self.now = now;
         let (window, node) = split(id);
+        if let Some(volume) = self.volume_of_cache(window) {
+            return self.cache_op_done(volume, node, result);
+        }
         self.op_done(window, node, result);
         self.run_unblocked();
+        if !self.rebuilds.is_empty() {
+            self.go_on();
+        }
     }
 
     /// The next outcome.
@@ -267,10 +351,23 @@ impl Array {
     #[inline]
     pub fn moves(&self, id: OpId) -> Option<(OpKind, u64)> {
         let (window, node) = split(id);
+        if let Some(volume) = self.volume_of_cache(window) {
+            return self.cached_moves(volume, node);
+        }
         match self.windows[window as usize].plan.node(node as usize) {
             NodeView::Device(device) => Some((device.kind, device.extent.sectors)),
             NodeView::Compute(..) => None,
         }
+    }
+
+    /// Whether the host gathers the operation `id` with others that become ready at the same time, before it hands them on.
+    pub fn is_gathered(&self, id: OpId) -> bool {
+        let (window, _) = split(id);
+        if self.volume_of_cache(window).is_some() {
+            return self.gathers_writes;
+        }
+        let Owner::Client(request) = self.windows[window as usize].owner else { return false };
+        self.gathers_writes && self.requests[request as usize].request.kind == RequestKind::Write
     }
 
     /// The computation `id`; `None` if it is a device operation.
@@ -315,14 +412,22 @@ impl Array {
             (self.windows.iter().all(|p| p.phase == WindowPhase::Idle), "windows"),
             (self.idle_windows.len() == self.windows.len(), "windows not in the list of idle ones"),
             (self.requests.is_empty(), "requests"),
+            (self.rebuilds.is_empty(), "work of its own"),
+            (self.caches.iter().flatten().all(StripeCache::is_idle), "rows in a stripe cache"),
         ];
         idle.iter().find(|(fine, _)| !fine).map_or(Ok(()), |(_, what)| Err(what))
     }
 
     #[inline]
     fn operation(&self, window: &Window, id: u32, node: u32) -> ArrayOp {
-        let request = &self.requests[window.request as usize].request;
-        let (id, tag, join) = (join(id, node), request.tag, |other| join(id, other));
+        let (tag, force_unit_access) = match window.owner {
+            Owner::Client(request) => {
+                let Request { tag, force_unit_access, .. } = self.requests[request as usize].request;
+                (tag, force_unit_access)
+            }
+            Owner::Rebuild(_) => (OF_ARRAY, false),
+        };
+        let (id, join) = (join(id, node), |other| join(id, other));
         match &window.plan.nodes[node as usize].body {
             Body::Device { leaf, kind, extent, pair, .. } => ArrayOp::Device(Operation {
                 id,
@@ -330,7 +435,7 @@ impl Array {
                 leaf: *leaf,
                 kind: *kind,
                 extent: Extent::new(extent.lba + self.layout.leaves[*leaf as usize].data_offset, extent.sectors),
-                force_unit_access: request.force_unit_access && *kind == OpKind::Write,
+                force_unit_access: force_unit_access && *kind == OpKind::Write,
                 pair_with: (*pair != NONE).then(|| join(*pair)),
             }),
             Body::Compute { segments, .. } => {

@@ -3,6 +3,8 @@
 //! - Before the first write of a window is issued, a failure lets what is in flight drain and plans the window anew with
 //!   what is known now. A read gives up its place then and queues for the locks it needs: which those are depends on what
 //!   has failed, so a read that waited while a member went queues again too.
+//! - Where rows of a stripe are planned one by one (`Policy::parity_row_bytes`), the same holds for each row: its writes become ready
+//!   together, after its reads, and are finished.
 //! - From the first write on, no read is left in the window (the barrier), so the remaining writes finish; those to a
 //!   member that has gone are dropped, since the redundancy written beside them carries their content.
 //! - A media error on a read costs the sectors it names for this window only; one on a write costs the member, as its
@@ -10,7 +12,7 @@
 //! - Nothing is taken out of the queue of ready nodes: what a draining window has there is dropped when its turn comes.
 
 use super::locks::collect;
-use super::{Array, Event, LockMode, RequestState, Window, WindowPhase};
+use super::{Array, Event, LockMode, Owner, RequestState, Window, WindowPhase};
 use crate::layout::Layout;
 use crate::plan::{narrow, place, BadExtent, Body, MemberViews, Plan, Planner, NONE};
 use crate::policy::MemberState;
@@ -24,6 +26,29 @@ const NARROW_ERRORS: usize = 64;
 /// How often a read forgets the bad sectors it found before it gives up.
 const SECOND_LOOKS: u8 = 3;
 
+/// The next window of a request that goes on from `next` to `end`: all of it where it is no longer than `longest`, else as
+/// many sectors as end with a stripe. Where the request lies decides nothing else: one that crosses a multiple of `longest`
+/// is not cut there.
+#[inline]
+fn window(next: u64, end: u64, longest: u64, stripe: u64) -> Extent {
+    if end - next <= longest {
+        return Extent::new(next, end - next);
+    }
+    let furthest = next + longest;
+    let whole_stripes = furthest / stripe * stripe;
+    // A stripe may be longer than any window.
+    let cut = if whole_stripes > next { whole_stripes } else { furthest };
+    Extent::new(next, cut - next)
+}
+
+impl Window {
+    /// Whether the node is a write of a row whose writes are all ready: they are finished even where the window is to be
+    /// planned anew, so that no row is left half written.
+    fn ends_row(&self, node: u32) -> bool {
+        self.plan.by_rows && matches!(self.plan.nodes[node as usize].body, Body::Device { kind: OpKind::Write, .. })
+    }
+}
+
 impl Array {
     /// Starts as many windows of the request as may be in flight together.
     pub(super) fn start_windows(&mut self, id: u32) {
@@ -32,12 +57,12 @@ impl Array {
             if r.next_lba >= r.end_lba || r.windows >= self.windows_in_flight || r.error.is_some() {
                 return;
             }
-            let to_boundary = self.window_sectors - r.next_lba % self.window_sectors;
-            let extent = Extent::new(r.next_lba, to_boundary.min(r.end_lba - r.next_lba));
+            let stripe = self.layout.node(r.node).alignment;
+            let extent = window(r.next_lba, r.end_lba, self.window_sectors, stripe);
             r.next_lba = extent.end();
             r.windows += 1;
             let last = extent.end() == r.end_lba;
-            let window = self.new_window(id, extent);
+            let window = self.new_window(Owner::Client(id), extent);
             self.lock(window);
             if last {
                 return;
@@ -45,12 +70,12 @@ impl Array {
         }
     }
 
-    fn new_window(&mut self, request: u32, extent: Extent) -> u32 {
+    pub(super) fn new_window(&mut self, owner: Owner, extent: Extent) -> u32 {
         let id = match self.idle_windows.pop() {
             None => {
                 self.windows.push(Window {
                     phase: WindowPhase::Idle,
-                    request,
+                    owner,
                     extent,
                     plan: Plan::default(),
                     locks: NONE,
@@ -71,33 +96,47 @@ impl Array {
             Some(id) => id,
         };
         let window = &mut self.windows[id as usize];
-        (window.request, window.extent, window.locks, window.blockers) = (request, extent, NONE, 0);
+        (window.owner, window.extent, window.locks, window.blockers) = (owner, extent, NONE, 0);
         (window.outstanding, window.second_looks, window.run_sectors) = (0, 0, 0);
         window.bad.clear();
         id
     }
 
     /// Queues for the locks the window needs now, and marks it runnable if none is in the way.
-    fn lock(&mut self, id: u32) {
+    pub(super) fn lock(&mut self, id: u32) {
         let window = &mut self.windows[id as usize];
-        let &RequestState { ref request, node, .. } = &self.requests[window.request as usize];
-        let mode = match request.kind {
-            RequestKind::Write => Some(LockMode::Exclusive),
-            RequestKind::Read if !window.bad.is_empty() => Some(LockMode::Shared),
-            RequestKind::Read if self.views.is_degraded(node) => Some(LockMode::SharedIfDegraded(&self.views)),
-            _ => None,
-        };
-        let (mut locks, mut blockers) = (NONE, 0);
-        if let Some(mode) = mode {
-            self.lock_list.clear();
-            collect(&self.layout, node, window.extent, mode, false, &mut self.lock_list);
-            if !self.lock_list.is_empty() {
-                (locks, blockers) = self.locks.acquire(id, &self.lock_list);
+        self.lock_list.clear();
+        let mut locks_all = false;
+        match window.owner {
+            Owner::Client(request) => {
+                let &RequestState { ref request, node, .. } = &self.requests[request as usize];
+                let mode = match request.kind {
+                    RequestKind::Write => Some(LockMode::Exclusive { row_sectors: self.row_sectors }),
+                    RequestKind::Read if !window.bad.is_empty() => Some(LockMode::Shared),
+                    RequestKind::Read if self.views.is_degraded(node) => Some(LockMode::SharedIfDegraded(&self.views)),
+                    _ => None,
+                };
+                if let Some(mode) = mode {
+                    collect(&self.layout, node, window.extent, mode, false, &mut self.lock_list);
+                }
+                locks_all = matches!(mode, Some(LockMode::Shared));
             }
+            Owner::Rebuild(work) => {
+                self.rebuilds[work as usize].collect_unit(
+                    &self.layout,
+                    window.extent,
+                    self.row_sectors,
+                    &mut self.lock_list,
+                );
+            }
+        }
+        let (mut locks, mut blockers) = (NONE, 0);
+        if !self.lock_list.is_empty() {
+            (locks, blockers) = self.locks.acquire(id, &self.lock_list);
         }
         (window.locks, window.blockers, window.epoch, window.phase) =
             (locks, blockers, self.epoch, WindowPhase::Waiting);
-        window.locked_all = matches!(mode, Some(LockMode::Shared));
+        window.locked_all = locks_all;
         if blockers == 0 {
             self.runnable.push_back(id);
         }
@@ -141,12 +180,20 @@ impl Array {
         }
     }
 
+    /// The request of a window, if it is a client's.
+    fn request_of(&self, id: u32) -> Option<&RequestState> {
+        match self.windows[id as usize].owner {
+            Owner::Client(request) => Some(&self.requests[request as usize]),
+            Owner::Rebuild(_) => None,
+        }
+    }
+
     fn reads(&self, id: u32) -> bool {
-        self.requests[self.windows[id as usize].request as usize].request.kind == RequestKind::Read
+        self.request_of(id).is_some_and(|r| r.request.kind == RequestKind::Read)
     }
 
     fn reads_degraded(&self, id: u32) -> bool {
-        self.reads(id) && self.views.is_degraded(self.requests[self.windows[id as usize].request as usize].node)
+        self.request_of(id).is_some_and(|r| r.request.kind == RequestKind::Read && self.views.is_degraded(r.node))
     }
 
     /// Whether a window that found too much unreadable may forget it and read in shorter operations: a device that names
@@ -185,7 +232,6 @@ impl Array {
 
     fn plan_window(&mut self, id: u32) -> Result<(), RequestError> {
         let window = &mut self.windows[id as usize];
-        let RequestState { request, node, .. } = &self.requests[window.request as usize];
         self.scratch.run_sectors = window.run_sectors;
         let mut planner = Planner {
             layout: &self.layout,
@@ -194,6 +240,10 @@ impl Array {
             bad: &window.bad,
             scratch: &mut self.scratch,
             plan: &mut window.plan,
+        };
+        let RequestState { request, node, .. } = match window.owner {
+            Owner::Client(request) => &self.requests[request as usize],
+            Owner::Rebuild(work) => return planner.restore(self.rebuilds[work as usize].node, window.extent),
         };
         let write = match request.kind {
             RequestKind::Flush => return planner.flush(*node),
@@ -210,7 +260,7 @@ impl Array {
         }
         window.phase = WindowPhase::Running;
         window.remaining = place(window.plan.len());
-        window.reads_left = window.plan.reads();
+        window.reads_left = window.plan.barrier_reads();
         window.outstanding = 0;
         window.held.clear();
         if window.remaining == 0 {
@@ -230,12 +280,14 @@ impl Array {
     #[inline]
     pub(super) fn hand_out(&mut self, id: u32, node: u32) -> Option<super::ArrayOp> {
         let window = &self.windows[id as usize];
-        if window.phase == WindowPhase::Draining {
+        if window.phase == WindowPhase::Draining && !window.ends_row(node) {
             self.op_done(id, node, Ok(()));
             return None;
         }
-        if let Body::Device { leaf, .. } = window.plan.nodes[node as usize].body {
-            if !self.views.leaf(leaf).usable() {
+        if let Body::Device { leaf, kind, extent, .. } = window.plan.nodes[node as usize].body {
+            let view = self.views.leaf(leaf);
+            let serves = if kind == OpKind::Read { view.reads(extent) } else { view.writes() };
+            if !serves {
                 self.op_done(id, node, Err(OpError::MemberGone));
                 return None;
             }
@@ -274,7 +326,8 @@ impl Array {
                 let extent = if known < NARROW_ERRORS { self.narrowed(leaf, extent, bad) } else { extent };
                 self.windows[id as usize].bad.push(BadExtent { leaf, extent });
             }
-            _ if self.views.leaf(leaf).usable() => {
+            // One that is being rebuilt was not asked for this, or what was asked is not yet there: its predecessor was.
+            _ if self.views.leaf(leaf).writes() && (kind != OpKind::Read || self.views.leaf(leaf).reads(extent)) => {
                 self.set_member_state(leaf, MemberState::Failed);
                 self.events.push_back(Event::MemberFailed { leaf });
             }
@@ -313,7 +366,7 @@ impl Array {
         window.remaining -= 1;
         let done = &window.plan.nodes[node as usize];
         let mut edge = done.first_edge;
-        if matches!(done.body, Body::Device { kind: OpKind::Read, .. }) {
+        if window.reads_left > 0 && matches!(done.body, Body::Device { kind: OpKind::Read, .. }) {
             window.reads_left -= 1;
             if window.reads_left == 0 {
                 for i in 0..window.held.len() {
@@ -340,9 +393,15 @@ impl Array {
     fn retire(&mut self, id: u32, error: Option<RequestError>) {
         self.unlock(id);
         let window = &mut self.windows[id as usize];
-        let request = window.request;
         window.phase = WindowPhase::Idle;
         self.idle_windows.push(id);
+        let request = match window.owner {
+            Owner::Client(request) => request,
+            Owner::Rebuild(work) => {
+                let extent = window.extent;
+                return self.end_unit(work, extent, error.is_some());
+            }
+        };
         let r = &mut self.requests[request as usize];
         let node = r.node;
         // Writes that were dropped because a member went are carried by its peers only while the level bears the loss, and

@@ -10,9 +10,10 @@
 use super::{place, Body, ComputeKind, Input, MemberViews, Piece, Plan, Segment, Space, NONE};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{Level, Member, Personality, StripeWork};
-use crate::policy::Policy;
+use crate::policy::{ChunkAccesses, Policy};
 use raidlab_types::number::usize_from;
 use raidlab_types::{Extent, LeafId, OpKind, RequestError};
+use std::slice;
 
 /// A run of a node's sectors and the memory it moves to or from.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +78,14 @@ pub struct Scratch {
     read_nodes: Vec<u32>,
     /// How often each node has chosen in turn; outlives the plan.
     turns: Vec<u32>,
+    /// The node that the plan is of.
+    pub(crate) root: NodeId,
+    /// It is a unit of a rebuild.
+    pub(crate) restores: bool,
+    /// What each copy of a mirror was last read up to, by node; and operations of this plan by leaf, which no queue knows
+    /// yet. For [`MirrorRead::Md`](crate::MirrorRead::Md) alone, and empty for others.
+    read_ends: Vec<u64>,
+    planned: Vec<u32>,
     /// Longest operation, so that a media error names little; 0 for any length.
     pub(crate) run_sectors: u32,
 }
@@ -115,17 +124,55 @@ impl Planner<'_> {
         };
         match self.request_in_runs(node, write, extent, user_offset, run) {
             // Bad sectors of two members in one stripe, but at different places in the chunk: each alone is borne.
-            Err(_) if !self.bad.is_empty() && extent.sectors > 1 => {
+            // The same of members that are rebuilt up to different places.
+            Err(_) if (!self.bad.is_empty() || self.views.is_partial(node)) && extent.sectors > 1 => {
                 self.request_in_runs(node, write, extent, user_offset, 1)
             }
             result => result,
         }
     }
 
-    /// Plans the request as transfers of `run` sectors each.
-    fn request_in_runs(&mut self, node: NodeId, write: bool, extent: Extent, user_offset: u32, run: u64) -> PlanResult {
+    /// Plans a unit of a rebuild: `extent` of every child of `node` that is written there and cannot be read yet, from its
+    /// siblings.
+    ///
+    /// # Errors
+    /// [`RequestError::BeyondTolerance`] when too little of the siblings can be read; the plan is then to be dropped.
+    pub fn restore(&mut self, node: NodeId, extent: Extent) -> Result<(), RequestError> {
+        self.begin(node);
+        self.scratch.restores = true;
+        match self.layout.node(node).restore(self, extent) {
+            // As for requests: each place may be borne by itself.
+            Err(_) if extent.sectors > 1 => {
+                self.begin(node);
+                self.scratch.restores = true;
+                let sector = |lba| self.layout.node(node).restore(self, Extent::new(lba, 1));
+                (extent.lba..extent.end()).try_for_each(sector)
+            }
+            result => result,
+        }
+    }
+
+    /// An empty plan of `node`.
+    fn begin(&mut self, node: NodeId) {
         self.plan.clear();
         self.scratch.read_nodes.clear();
+        self.scratch.planned.fill(0);
+        (self.scratch.root, self.scratch.restores) = (node, false);
+    }
+
+    /// What completes the last stripe of a child of which the sectors from `end` on hold nothing: whatever lies in memory,
+    /// so that the stripe is written whole.
+    pub(crate) fn completion(&mut self, node: &Node, position: u32, end: u64) -> Option<Transfer> {
+        let child = self.layout.node(node.child(position));
+        let stripes_end = end.next_multiple_of(child.alignment).min(child.capacity);
+        let sectors = narrow(stripes_end.checked_sub(end).filter(|&sectors| sectors > 0)?);
+        let offset = self.allocate(u64::from(sectors));
+        Some(Transfer { child: position, lba: end, sectors, space: Space::Scratch, offset, link: NONE })
+    }
+
+    /// Plans the request as transfers of `run` sectors each.
+    fn request_in_runs(&mut self, node: NodeId, write: bool, extent: Extent, user_offset: u32, run: u64) -> PlanResult {
+        self.begin(node);
         let whole = Transfer {
             child: 0,
             lba: extent.lba,
@@ -146,7 +193,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Plans a flush of every usable member below `node`.
+    /// Plans a flush of every member below `node` that is written.
     ///
     /// # Errors
     /// [`RequestError::BeyondTolerance`] when more is lost than the levels bear.
@@ -162,7 +209,7 @@ impl Planner<'_> {
     fn flush_below(&mut self, id: NodeId) {
         let node = self.layout.node(id);
         if let Level::Member(Member { leaf }) = node.level {
-            if self.views.leaf(leaf).usable() {
+            if self.views.leaf(leaf).writes() {
                 let (kind, extent) = (OpKind::Flush, Extent::new(0, 0));
                 self.plan.add_node(Body::Device { leaf, kind, extent, pieces: 0..0, pair: NONE });
             }
@@ -209,6 +256,11 @@ impl Planner<'_> {
     fn cut_many(&mut self, level: &impl Personality, node: &Node, transfers: &[Transfer], write: bool) -> PlanResult {
         self.with_transfers(|planner, parts| {
             cut(level, node, transfers, parts);
+            // Parity below ties chunks together, which are then planned together.
+            if planner.policy.chunk_accesses == ChunkAccesses::Apart && !node.stripe_locks_below {
+                let each = |part: &Transfer| planner.plan_node(node.child(part.child), slice::from_ref(part), write);
+                return parts.iter().try_for_each(each);
+            }
             planner.hand_on(node, parts, write)
         })
     }
@@ -342,7 +394,8 @@ impl Planner<'_> {
 
     /// Whether `extent` of a node can be read or rebuilt from what is there.
     pub(crate) fn is_readable(&self, id: NodeId, extent: Extent) -> bool {
-        !self.views.is_lost(id) && (self.bad.is_empty() || self.layout.node(id).is_readable(self, extent))
+        let anywhere = self.bad.is_empty() && !self.views.is_partial(id);
+        !self.views.is_lost(id) && (anywhere || self.layout.node(id).is_readable(self, extent))
     }
 
     /// The next turn of the node's round-robin choices. A turn of its own for each node: with one for all, requests that
@@ -354,6 +407,32 @@ impl Planner<'_> {
         }
         turns[node as usize] = turns[node as usize].wrapping_add(1);
         turns[node as usize]
+    }
+
+    /// Where the last read of a copy ended that was chosen as md chooses: 0 before the first.
+    pub(crate) fn read_end(&self, copy: NodeId) -> u64 {
+        self.scratch.read_ends.get(copy as usize).copied().unwrap_or(0)
+    }
+
+    /// Operations pending at a leaf, those of this plan included where [`Planner::note_read`] was told of them.
+    pub(crate) fn pending(&self, leaf: LeafId) -> u32 {
+        self.views.leaf(leaf).in_flight + self.scratch.planned.get(leaf as usize).copied().unwrap_or(0)
+    }
+
+    /// Remembers that `copy` is read up to `end`, beginning on `leaf`.
+    pub(crate) fn note_read(&mut self, copy: NodeId, end: u64, leaf: LeafId) {
+        let Scratch { read_ends, planned, .. } = self.scratch;
+        if read_ends.is_empty() {
+            read_ends.resize(self.layout.nodes.len(), 0);
+            planned.resize(self.layout.leaves(), 0);
+        }
+        read_ends[copy as usize] = end;
+        planned[leaf as usize] += 1;
+    }
+
+    /// Forgets the reads that later writes could be paired with.
+    pub(crate) fn end_pairs(&mut self) {
+        self.scratch.read_nodes.clear();
     }
 
     /// Adds a computation without segments; [`Planner::segment`] adds those, all before the next computation.

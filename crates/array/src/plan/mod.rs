@@ -5,7 +5,7 @@
 //! - A [`Piece`] lies in the user's buffer, in the plan's scratch space, or in a sink nobody reads.
 //! - A node is ready when its pending count is 0; completing it lowers its successors' counts. Reads have no
 //!   predecessors; computations wait for what they combine; writes wait for what they write, and for every read of the
-//!   plan (that barrier is kept by the runner, as [`Plan::reads`]).
+//!   plan (that barrier is kept by the runner, as [`Plan::barrier_reads`]).
 //! - The arena is pooled: `clear` keeps its memory.
 
 mod builder;
@@ -117,6 +117,8 @@ pub struct Plan {
     scratch_sectors: u32,
     reads: u32,
     writes: u32,
+    /// Each row of a stripe has reads and writes of its own: a write waits only for what its own row reads.
+    pub(crate) by_rows: bool,
 }
 
 /// A device operation as a plan shows it, before the leaf's data offset is added.
@@ -152,6 +154,7 @@ impl Plan {
         self.segments.clear();
         self.inputs.clear();
         (self.scratch_sectors, self.reads, self.writes) = (0, 0, 0);
+        self.by_rows = false;
     }
 
     /// Number of nodes.
@@ -167,6 +170,16 @@ impl Plan {
     /// Member reads in the plan: no write may be issued before all are complete.
     pub fn reads(&self) -> u32 {
         self.reads
+    }
+
+    /// Member reads that every write of the plan waits for: all, or none where rows are planned one by one, whose writes
+    /// wait for their own computation.
+    pub fn barrier_reads(&self) -> u32 {
+        if self.by_rows {
+            0
+        } else {
+            self.reads
+        }
     }
 
     /// Member writes in the plan.

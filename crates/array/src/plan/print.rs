@@ -86,7 +86,7 @@ impl fmt::Display for Plan {
                 NodeView::Device(d) => device(f, &d)?,
                 NodeView::Compute(kind, segments) => self.print_compute(f, kind, segments)?,
             }
-            let barrier = self.is_write(i) && self.reads() > 0;
+            let barrier = self.is_write(i) && self.barrier_reads() > 0;
             if barrier || !before[i].is_empty() {
                 f.write_str("  after")?;
                 before[i].iter().try_for_each(|j| write!(f, " {j}"))?;

@@ -1,12 +1,14 @@
 //! The members as plans see them: state and queue of each, and what follows for the nodes above them.
 //!
-//! Invariants: a node is *lost* exactly when more of its children are lost than its level bears, and *degraded* when any
-//! member below it is not usable; both are worked out when a member's state changes, so that plans only look them up.
+//! Invariants: a node is *lost* exactly when more of its children are lost than its level bears: it is neither read nor
+//! written then. It is *degraded* when any member below it is not whole, and *partial* when one is being rebuilt, so that
+//! what can be read depends on where. All three are worked out when a member's state changes, so that plans only look
+//! them up.
 
 use crate::layout::{Layout, NodeId};
 use crate::level::{Level, Member};
-use crate::policy::MemberView;
-use raidlab_types::LeafId;
+use crate::policy::{MemberState, MemberView};
+use raidlab_types::{Lba, LeafId};
 
 /// The members as plans see them, with what follows for every node.
 #[derive(Debug, Clone)]
@@ -14,8 +16,12 @@ pub struct MemberViews {
     pub(crate) leaves: Vec<MemberView>,
     /// Node has lost more than it bears: it is missing to its parent.
     lost: Vec<bool>,
-    /// Some leaf below (or the node itself) is not usable.
+    /// Some leaf below (or the node itself) is not whole.
     degraded: Vec<bool>,
+    /// Some leaf below (or the node itself) is being rebuilt.
+    partial: Vec<bool>,
+    /// More children than it bears are not whole, or may not give back all they should: nor may it.
+    unsure: Vec<bool>,
 }
 
 impl MemberViews {
@@ -25,6 +31,8 @@ impl MemberViews {
             leaves: vec![MemberView::default(); layout.leaves()],
             lost: vec![false; layout.nodes.len()],
             degraded: vec![false; layout.nodes.len()],
+            partial: vec![false; layout.nodes.len()],
+            unsure: vec![false; layout.nodes.len()],
         }
     }
 
@@ -33,20 +41,62 @@ impl MemberViews {
         &self.leaves[leaf as usize]
     }
 
-    /// Changes a member's state and works out what follows for the nodes above it.
-    pub fn set_state(&mut self, layout: &Layout, leaf: LeafId, state: crate::MemberState) {
-        self.leaves[leaf as usize].state = state;
+    /// Changes a member's state and works out what follows for the nodes above it. One that is online is believed to hold
+    /// what it should, one that begins to be rebuilt to hold nothing. Where that brings back a node that was lost, the
+    /// others below it have missed what was written meanwhile: they are to be rebuilt with it.
+    pub fn set_state(&mut self, layout: &Layout, leaf: LeafId, state: MemberState) {
+        let view = &mut self.leaves[leaf as usize];
+        view.state = state;
+        view.valid = if state == MemberState::Online { Lba::MAX } else { 0 };
         // Children come after their parent, so backwards every child is known before its parent.
         for id in (0..layout.nodes.len()).rev() {
-            let node = &layout.nodes[id];
-            (self.lost[id], self.degraded[id]) = if let Level::Member(Member { leaf }) = node.level {
-                let usable = self.leaves[leaf as usize].usable();
-                (!usable, !usable)
-            } else {
-                let gone = node.children.iter().filter(|&&c| self.lost[c as usize]).count();
-                (gone > node.bears, node.children.iter().any(|&c| self.degraded[c as usize]))
-            };
+            let was_lost = self.lost[id];
+            self.work_out(layout, id);
+            if was_lost && !self.lost[id] && state == MemberState::Rebuilding {
+                self.distrust(layout, id);
+            }
         }
+    }
+
+    /// What a node is, from what its children are.
+    fn work_out(&mut self, layout: &Layout, id: usize) {
+        let node = &layout.nodes[id];
+        if let Level::Member(Member { leaf }) = node.level {
+            let view = &self.leaves[leaf as usize];
+            let (whole, rebuilding) = (view.is_whole(), view.state == MemberState::Rebuilding);
+            (self.lost[id], self.degraded[id], self.unsure[id]) = (!view.writes(), !whole, !whole);
+            self.partial[id] = rebuilding;
+            return;
+        }
+        let count = |of: &[bool]| node.children.iter().filter(|&&c| of[c as usize]).count();
+        (self.lost[id], self.unsure[id]) = (count(&self.lost) > node.bears, count(&self.unsure) > node.bears);
+        (self.degraded[id], self.partial[id]) = (count(&self.degraded) > 0, count(&self.partial) > 0);
+    }
+
+    /// Every member below that is there is to be rebuilt from its beginning; what stands above is not worked out.
+    fn distrust(&mut self, layout: &Layout, id: usize) {
+        let node = &layout.nodes[id];
+        node.children.iter().for_each(|&child| self.distrust(layout, child as usize));
+        if let Level::Member(Member { leaf }) = node.level {
+            let view = &mut self.leaves[leaf as usize];
+            if view.writes() {
+                (view.state, view.valid) = (MemberState::Rebuilding, 0);
+            }
+        }
+        self.work_out(layout, id);
+    }
+
+    /// The same, with what follows for the nodes above.
+    pub(crate) fn distrust_all(&mut self, layout: &Layout, id: NodeId) {
+        self.distrust(layout, id as usize);
+        (0..layout.nodes.len()).rev().for_each(|id| self.work_out(layout, id));
+    }
+
+    /// What has been rebuilt of a member: the sectors of its data area below `valid`, which never falls.
+    pub fn set_valid(&mut self, leaf: LeafId, valid: Lba) {
+        let view = &mut self.leaves[leaf as usize];
+        debug_assert!(view.state == MemberState::Rebuilding, "only a member that is being rebuilt is valid in part");
+        view.valid = view.valid.max(valid);
     }
 
     /// Whether the node has lost more members than it bears.
@@ -55,9 +105,20 @@ impl MemberViews {
         self.lost[node as usize]
     }
 
-    /// Whether some member below the node is not usable.
+    /// Whether some member below the node is not whole.
     #[inline]
     pub fn is_degraded(&self, node: NodeId) -> bool {
         self.degraded[node as usize]
+    }
+
+    /// Whether not everything of the node can be given back, or that depends on where it lies.
+    pub(crate) fn is_unsure(&self, node: NodeId) -> bool {
+        self.unsure[node as usize]
+    }
+
+    /// Whether some member below the node is being rebuilt, so that what can be read depends on where it lies.
+    #[inline]
+    pub fn is_partial(&self, node: NodeId) -> bool {
+        self.partial[node as usize]
     }
 }

@@ -9,7 +9,7 @@
 use super::model::Model;
 use super::trees::{sound, Losses};
 use super::{combine, move_pieces, Bench};
-use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, Policy, Tree};
+use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, Policy, RebuildThrottle, Tree, OF_ARRAY};
 use raidlab_types::{
     CounterRng, Extent, Instant, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind,
 };
@@ -24,6 +24,8 @@ pub(crate) struct FaultRates {
     pub bad_sectors: u64,
     /// Chance in 1000 that a write fails with a media error.
     pub write_errors: u64,
+    /// Chance in 1000 that a step puts a new member in the place of one that the array knows to be gone.
+    pub replacements: u64,
     /// Also what the tree does not bear.
     pub beyond: bool,
 }
@@ -59,9 +61,10 @@ pub(crate) struct Machine {
     scratch: Vec<Vec<u8>>,
     now: u64,
     next_tag: u64,
-    /// Requests done with success and with an error.
+    /// Requests done with success and with an error, members rebuilt.
     pub succeeded: u64,
     pub failed: u64,
+    pub rebuilt: u64,
 }
 
 impl Machine {
@@ -93,14 +96,19 @@ impl Machine {
             next_tag: 1,
             succeeded: 0,
             failed: 0,
+            rebuilt: 0,
         })
     }
 
     /// Offers `requests` requests, at most `depth` at a time, and runs until all is quiet.
     pub(crate) fn run(&mut self, requests: u64, depth: usize) {
         let last = self.next_tag + requests;
-        while self.next_tag < last || !self.live.is_empty() {
+        while self.next_tag < last || !self.live.is_empty() || self.array.is_rebuilding() {
             self.now += 1;
+            let due = self.array.poll_timeout();
+            if due.is_some_and(|due| due <= Instant::from_ns(self.now)) {
+                self.array.handle_time(Instant::from_ns(self.now));
+            }
             let may_offer = self.next_tag < last && self.live.len() < depth;
             if may_offer && (self.flying.is_empty() || self.chance(300)) {
                 self.offer();
@@ -173,14 +181,15 @@ impl Machine {
     /// Whether the tree would still bear all losses if these came on top: as they are, and as far as the array knows of
     /// them (a nested node of which more has died than the array has noticed is lost, and not known to be).
     fn bears(&self, leaf: Option<usize>, sector: Option<(usize, u64)>) -> bool {
-        let known = |l: usize| Some(l) == leaf || !self.array.member(l as LeafId).usable();
+        let known = |l: usize| Some(l) == leaf || !self.array.member(l as LeafId).writes();
         self.bears_missing(&|l| known(l) || self.dead[l], sector) && self.bears_missing(&known, sector)
     }
 
     fn bears_missing(&self, missing: &dyn Fn(usize) -> bool, sector: Option<(usize, u64)>) -> bool {
         let bad = |l: usize, lba: u64| {
             let at = (l, lba + self.array.layout().data_offset(l as LeafId));
-            self.bad.contains(&at) || sector == Some(at)
+            let rebuilt = self.array.member(l as LeafId).reads(Extent::new(lba, 1));
+            self.bad.contains(&at) || sector == Some(at) || !(missing(l) || rebuilt)
         };
         let losses = Losses { members: &self.sizes, missing, bad: &bad };
         let volumes: &[Tree] = match &self.tree {
@@ -200,6 +209,9 @@ impl Machine {
             let tell = self.chance(300);
             self.kill(leaf, tell);
         }
+        if self.chance(self.trouble.replacements) {
+            self.replace(leaf);
+        }
         let sector = (leaf, self.rng.below(self.sizes[leaf]));
         if self.chance(self.trouble.bad_sectors) && (self.trouble.beyond || self.bears(None, Some(sector))) {
             self.spoil(sector);
@@ -216,7 +228,10 @@ impl Machine {
         while let Some(op) = self.array.poll_op() {
             let id = match op {
                 ArrayOp::Device(Operation { id, leaf, extent, kind, .. }) => {
-                    assert!(self.array.member(leaf).usable(), "an operation for a member that is known to be gone");
+                    let (view, offset) = (self.array.member(leaf), self.array.layout().data_offset(leaf));
+                    let of_data = || Extent::new(extent.lba - offset, extent.sectors);
+                    assert!(view.writes(), "an operation for a member that is known to be gone");
+                    assert!(kind != OpKind::Read || view.reads(of_data()), "a read of what is not rebuilt");
                     assert!(kind == OpKind::Flush || extent.end() <= self.sizes[leaf as usize], "beyond the device");
                     assert!(kind == OpKind::Flush || extent.lba >= self.array.layout().data_offset(leaf));
                     id
@@ -255,6 +270,25 @@ impl Machine {
         self.array.handle_op_done(Instant::from_ns(self.now), id, result);
     }
 
+    /// Puts a new member, full of garbage, in the place of one that is known to be gone and has nothing more to answer.
+    fn replace(&mut self, leaf: usize) {
+        let of_leaf = |flying: &OperationInFlight| matches!(flying.op, ArrayOp::Device(o) if o.leaf as usize == leaf);
+        if self.array.member(leaf as LeafId).writes() || self.flying.iter().any(of_leaf) {
+            return;
+        }
+        let throttle = match self.rng.below(3) {
+            0 => RebuildThrottle::Rate { kib_s: 500_000.0 },
+            1 => RebuildThrottle::Share { fraction: 0.5 },
+            _ => RebuildThrottle::Idle,
+        };
+        let member = &mut self.members[leaf];
+        member.iter_mut().for_each(|sector| *sector = self.rng.next_u64() as u8);
+        if self.array.replace_member(Instant::from_ns(self.now), leaf as LeafId, throttle).is_ok() {
+            self.dead[leaf] = false;
+            self.bad.retain(|&(l, _)| l != leaf);
+        }
+    }
+
     fn effect(&mut self, op: &ArrayOp) -> Result<(), OpError> {
         let (ArrayOp::Device(Operation { id, tag, .. }) | ArrayOp::Compute { id, tag, .. }) = *op;
         let (part, needed) = self.array.scratch_of(id);
@@ -265,7 +299,11 @@ impl Machine {
         if scratch.len() < needed as usize {
             scratch.resize(needed as usize, 0xA5);
         }
-        let mut user = std::mem::take(&mut self.live.get_mut(&tag).expect("the request is still running").user);
+        let of_client = tag != OF_ARRAY;
+        let mut user = match of_client {
+            true => std::mem::take(&mut self.live.get_mut(&tag).expect("the request is still running").user),
+            false => Vec::new(),
+        };
         let result = match op {
             ArrayOp::Device(o) => self.device_effect(o, &mut user, &mut scratch),
             ArrayOp::Compute { .. } => {
@@ -274,7 +312,9 @@ impl Machine {
                 Ok(())
             }
         };
-        self.live.get_mut(&tag).expect("the request is still running").user = user;
+        if of_client {
+            self.live.get_mut(&tag).expect("the request is still running").user = user;
+        }
         self.scratch[part as usize] = scratch;
         result
     }
@@ -332,7 +372,10 @@ impl Machine {
 
     fn poll_events(&mut self) {
         while let Some(event) = self.array.poll_event() {
-            let Event::RequestDone { tag, result } = event else { continue };
+            let Event::RequestDone { tag, result } = event else {
+                self.rebuilt += u64::from(matches!(event, Event::MemberRebuilt { .. }));
+                continue;
+            };
             let live = self.live.remove(&tag).expect("a request is reported once");
             let Request { volume, kind, extent, .. } = live.request;
             if kind == RequestKind::Write {
@@ -356,7 +399,8 @@ impl Machine {
         let policy = Policy::default();
         let mut bench = Bench::with_sizes(&self.tree, &self.sizes, policy, 1).expect("as before");
         bench.members.clone_from(&self.members);
-        (0..self.dead.len()).for_each(|l| bench.set_missing(l, self.dead[l] || !self.array.member(l as u32).usable()));
+        (0..self.dead.len())
+            .for_each(|l| bench.set_missing(l, self.dead[l] || !self.array.member(l as u32).is_whole()));
         for &(leaf, lba) in &self.bad {
             let offset = bench.layout.data_offset(leaf as u32);
             if let Some(lba) = lba.checked_sub(offset) {
@@ -372,7 +416,7 @@ impl Machine {
             bench.flat[v] = content;
         }
         for more in 0..self.dead.len() {
-            if bench.views.leaf(more as u32).usable() && self.bears(Some(more), None) {
+            if bench.views.leaf(more as u32).is_whole() && self.bears(Some(more), None) {
                 bench.set_missing(more, true);
                 bench.check_all(&mut self.rng);
                 bench.set_missing(more, false);

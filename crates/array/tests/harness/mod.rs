@@ -10,7 +10,9 @@ pub(crate) mod model;
 pub(crate) mod trees;
 
 use raidlab_array::plan::{BadExtent, DeviceNode, MemberViews, NodeView, Planner, Scratch, Segment};
-use raidlab_array::{Layout, MemberState, MirrorRead, ParityRead, ParityWrite, Piece, Plan, Policy, Space, Tree};
+use raidlab_array::{
+    ChunkAccesses, Layout, MemberState, MirrorRead, ParityRead, ParityWrite, Piece, Plan, Policy, Space, Tree,
+};
 use raidlab_types::{gf, CounterRng, Extent, OpKind, RequestError};
 use std::ops::Range;
 
@@ -24,6 +26,17 @@ pub(crate) fn random_policy(rng: &mut CounterRng) -> Policy {
     let nearest = MirrorRead::Nearest { queue_override: Some(1) };
     let mirror_read = [Primary, RoundRobin, RoundRobinSequential, ShortestQueue, nearest][rng.below(5) as usize];
     Policy { parity_write, parity_write_tie, parity_read, mirror_read, ..Policy::default() }
+}
+
+/// The policy as it is, or in parts as md has it: by rows of one or two bytes, chunks apart, copies chosen as md does.
+pub(crate) fn as_md_in_parts(rng: &mut CounterRng, policy: Policy) -> Policy {
+    let parity_row_bytes = [0, 0, 1, 2][rng.below(4) as usize];
+    let chunk_accesses = [ChunkAccesses::Joined, ChunkAccesses::Apart][rng.below(2) as usize];
+    let mirror_read = match rng.below(6) {
+        kind @ 0..2 => MirrorRead::Md { rotating: kind == 1 },
+        _ => policy.mirror_read,
+    };
+    Policy { parity_row_bytes, chunk_accesses, mirror_read, ..policy }
 }
 
 /// Members, the compiled tree, and what the volumes should hold.
@@ -83,6 +96,20 @@ impl Bench {
         self.views.set_state(&self.layout, leaf as u32, state);
     }
 
+    /// Puts a new member in the place of `leaf`, rebuilt up to `valid`: what lies behind is garbage, as is all of the
+    /// others that have to be rebuilt with it.
+    pub(crate) fn set_rebuilding(&mut self, leaf: usize, valid: u64) {
+        self.views.set_state(&self.layout, leaf as u32, MemberState::Rebuilding);
+        self.views.set_valid(leaf as u32, valid);
+        for (l, member) in self.members.iter_mut().enumerate() {
+            let view = self.views.leaf(l as u32);
+            if view.state == MemberState::Rebuilding {
+                let valid = view.valid.saturating_add(self.layout.data_offset(l as u32)) as usize * self.sector;
+                member.iter_mut().skip(valid).for_each(|byte| *byte ^= 0x69);
+            }
+        }
+    }
+
     /// Plans and executes one request on `volume`, choosing among ready nodes with `rng`.
     pub(crate) fn run(
         &mut self,
@@ -112,7 +139,7 @@ impl Bench {
         let mut pending: Vec<u32> = (0..plan.len()).map(|i| plan.pending(i)).collect();
         let is_write = |i: usize| matches!(plan.node(i), NodeView::Device(d) if d.kind == OpKind::Write);
         let (mut ready, mut held): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-        let mut reads = plan.reads();
+        let mut reads = plan.barrier_reads();
         let hold = |i: usize, reads: u32| reads > 0 && is_write(i);
         for i in (0..plan.len()).filter(|&i| pending[i] == 0) {
             if hold(i, reads) { &mut held } else { &mut ready }.push(i);
@@ -122,7 +149,7 @@ impl Bench {
             let i = ready.swap_remove(rng.below(ready.len() as u64) as usize);
             match plan.node(i) {
                 NodeView::Device(d) => {
-                    reads -= (d.kind == OpKind::Read) as u32;
+                    reads = reads.saturating_sub((d.kind == OpKind::Read) as u32);
                     self.execute_device(&plan, &d, user, &mut scratch);
                 }
                 NodeView::Compute(_, segments) => {
@@ -143,8 +170,9 @@ impl Bench {
     }
 
     fn execute_device(&mut self, plan: &Plan, d: &DeviceNode<'_>, user: &mut [u8], scratch: &mut [u8]) {
-        let state = self.views.leaf(d.leaf).state;
-        assert_eq!(state, MemberState::Online, "an operation on a missing member:\n{plan}");
+        let view = self.views.leaf(d.leaf);
+        let serves = if d.kind == OpKind::Read { view.reads(d.extent) } else { view.writes() };
+        assert!(serves, "an operation on a missing member, or where it is not yet rebuilt:\n{plan}");
         let bad = self.bad.iter().any(|b| b.leaf == d.leaf && b.extent.overlaps(d.extent));
         assert!(!(bad && d.kind == OpKind::Read), "a read of bad sectors:\n{plan}");
         let offset = self.layout.data_offset(d.leaf);

@@ -5,6 +5,7 @@
 //! - `geometry`, `mechanism`: a plain disk (equal tracks in zones, no buffer), priced by arithmetic alone: the hot path
 //! - `layout`: where sectors lie, however it is described
 //! - `drive`: a disk with everything
+//! - `shared_bus`: where it is not the disk's alone
 //! - `mean`: expected times, worked out
 //! - `reciprocal`: exact division by constants
 
@@ -18,6 +19,7 @@ mod mean;
 mod mechanism;
 mod reciprocal;
 mod seek;
+mod shared_bus;
 mod spec;
 mod zone_spec;
 
@@ -28,5 +30,6 @@ pub(crate) use drive::Drive;
 pub use layout_spec::{BandSpec, ChildSpec, LayoutSpec, NodeSpec};
 pub(crate) use mechanism::Hdd;
 pub use seek::SeekSpec;
+pub use shared_bus::SharedBus;
 pub use spec::HddSpec;
 pub use zone_spec::{Mapping, Skew, Sparing, ZoneSpec};

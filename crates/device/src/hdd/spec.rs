@@ -11,7 +11,7 @@ use super::seek::{SeekSpec, SeekTable};
 use super::zone_spec::{Mapping, Skew, Sparing, ZoneSpec};
 use crate::error::{check_sector_bytes, ms_to_ns, within};
 use crate::fixed::default_sector_bytes;
-use crate::{Provenance, SchedulerSpec, SpecError};
+use crate::{Provenance, SchedulerSpec, SpecError, ThrottleSpec};
 use raidlab_types::number::{f64_from, saturating_u64, u32_from};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,6 +33,9 @@ pub struct HddSpec {
     /// Where each parameter comes from.
     #[serde(default)]
     pub provenance: BTreeMap<String, Provenance>,
+    /// Limits on the rate at which it takes operations.
+    #[serde(default)]
+    pub throttle: Vec<ThrottleSpec>,
     /// Logical block, in bytes.
     #[serde(default = "default_sector_bytes")]
     pub sector_bytes: u32,
@@ -95,8 +98,11 @@ pub struct HddSpec {
     /// Order of service.
     #[serde(default)]
     pub scheduler: SchedulerSpec,
-    /// Commands the disk holds at a time, the one in service included; the rest wait outside, in order of arrival.
+    /// Commands the disk holds at a time, the one in service included; the rest wait with the host.
     pub queue_depth: Option<u32>,
+    /// The order in which the host gives the disk what it had no room for.
+    #[serde(default)]
+    pub host_scheduler: SchedulerSpec,
 }
 
 impl HddSpec {

@@ -65,7 +65,7 @@ pub enum Mapping {
 
 /// Where a disk keeps spare sectors, and what a slipped sector moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Sparing {
     /// Nowhere; `spares` counts for nothing.
     #[default]

@@ -16,6 +16,13 @@ impl Default for Fifo {
     }
 }
 
+impl Fifo {
+    /// All that wait, the earliest first.
+    pub(super) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut PendingOperation> {
+        self.waiting.iter_mut()
+    }
+}
+
 impl Schedule for Fifo {
     #[inline]
     fn push(&mut self, waiting: PendingOperation) {

@@ -13,7 +13,7 @@
 //! Invariant: what is pushed is taken exactly once, and `take` gives something whenever anything waits (a device never
 //! idles while work waits). Writes of pairs that go to the head ([`PairPricing::Head`](crate::PairPricing::Head)) pass
 //! before any scheduler and are none of its business. A scheduler sees no more than the device holds; the rest waits
-//! before it, in order of arrival.
+//! with the host, whose own scheduler says which of it the device is given next.
 
 mod clook;
 mod fifo;
@@ -23,6 +23,7 @@ mod sorted;
 mod sptf;
 mod vscan;
 
+use crate::SpecError;
 use clook::Clook;
 use fifo::Fifo;
 use kyber_batches::KyberBatches;
@@ -35,7 +36,7 @@ use vscan::Vscan;
 
 /// Which scheduler a device has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SchedulerSpec {
     /// In order of arrival.
     #[default]
@@ -72,6 +73,27 @@ impl SchedulerSpec {
     pub(crate) fn needs_mechanics(self) -> bool {
         matches!(self, SchedulerSpec::Sptf | SchedulerSpec::AgedSptf { .. })
     }
+
+    /// Checks its own parameters; `key` is where it stands.
+    pub(crate) fn check(self, key: &str) -> Result<(), SpecError> {
+        let wrong = |name: &str, message: &str| Err(SpecError::new(format!("{key}.{name}.percent"), message));
+        match self {
+            SchedulerSpec::Vscan { percent: 101.. } => wrong("vscan", "must lie between 0 and 100"),
+            SchedulerSpec::AgedSptf { percent: 0 | 101.. } => {
+                wrong("aged_sptf", "must lie between 1 and 100; without age: sptf")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that a host can order by it, which knows addresses and nothing of the disk's angle.
+    pub(crate) fn check_host(self, key: &str) -> Result<(), SpecError> {
+        if self.needs_mechanics() || self.sees_all() {
+            let message = "a host knows addresses only; accepted: fifo, sstf, look, clook, vscan";
+            return Err(SpecError::new(key, message));
+        }
+        self.check(key)
+    }
 }
 
 /// Where the arm stands: behind the operation that was served last.
@@ -80,6 +102,14 @@ pub(crate) struct ArmAddress {
     /// That operation's first sector, and one past its last.
     pub lba: u64,
     pub end: u64,
+}
+
+impl ArmAddress {
+    /// Behind an operation.
+    #[inline]
+    pub(crate) fn of(op: &PendingOperation) -> Self {
+        ArmAddress { lba: op.lba, end: op.lba + op.sectors }
+    }
 }
 
 /// An operation that waits, in sectors of the device.
@@ -135,6 +165,34 @@ pub(crate) trait Schedule {
     fn take(&mut self, arm: ArmAddress, positioning_ns: impl Fn(&PendingOperation) -> u64) -> Option<PendingOperation>;
     /// How many wait.
     fn len(&self) -> usize;
+    /// Lengthens one that waits by its neighbour of `sectors` from `lba` on, to `most` sectors at most, and names it; `None`
+    /// where none is found, or the scheduler merges none.
+    fn merge(&mut self, _kind: OpKind, _lba: u64, _sectors: u64, _most: u64) -> Option<OpId> {
+        None
+    }
+    /// What comes until [`Schedule::let_go`] comes together: nothing is chosen before.
+    fn hold(&mut self) {}
+    /// What came together is all there.
+    fn let_go(&mut self) {}
+}
+
+/// Merges `sectors` from `lba` on into one of the last eight of `waiting` that they lie next to, the newest first. One that
+/// would get longer than `most` ends the search, as in Linux (`blk_bio_list_merge`).
+fn merge_into<'a>(
+    waiting: impl DoubleEndedIterator<Item = &'a mut PendingOperation>,
+    kind: OpKind,
+    lba: u64,
+    sectors: u64,
+    most: u64,
+) -> Option<OpId> {
+    let is_next =
+        |op: &&mut PendingOperation| op.kind == kind && (op.lba + op.sectors == lba || lba + sectors == op.lba);
+    let found = waiting.rev().take(8).find(is_next)?;
+    if found.sectors + sectors > most {
+        return None;
+    }
+    (found.lba, found.sectors) = (found.lba.min(lba), found.sectors + sectors);
+    Some(found.id)
 }
 
 /// One of the schedulers; an enum, for the call is on the hot path.
@@ -163,24 +221,9 @@ macro_rules! each {
     };
 }
 
-/// Everything that waits at one device: the scheduler, before it what goes to the head, behind it what the device has no
-/// room for.
-#[derive(Debug, Clone)]
-pub(crate) struct Queue {
-    head: VecDeque<PendingOperation>,
-    scheduler: Scheduler,
-    /// How many may wait within the device.
-    room: usize,
-    outside: VecDeque<PendingOperation>,
-    /// How many wait, wherever.
-    waiting: usize,
-}
-
-impl Queue {
-    /// An empty queue of a device of `capacity` sectors that holds `depth` operations, those in service on its `servers`
-    /// included.
-    pub(crate) fn new(spec: SchedulerSpec, capacity: u64, depth: Option<u32>, servers: usize) -> Self {
-        let scheduler = match spec {
+impl Scheduler {
+    fn new(spec: SchedulerSpec, capacity: u64) -> Scheduler {
+        match spec {
             SchedulerSpec::Fifo => Scheduler::Fifo(Fifo::default()),
             SchedulerSpec::Sstf => Scheduler::Vscan(Vscan::new(0, capacity)),
             SchedulerSpec::Look => Scheduler::Look(Look::default()),
@@ -189,23 +232,62 @@ impl Queue {
             SchedulerSpec::Sptf => Scheduler::Sptf(Sptf::new(0)),
             SchedulerSpec::AgedSptf { percent } => Scheduler::Sptf(Sptf::new(percent)),
             SchedulerSpec::KyberBatches => Scheduler::KyberBatches(Box::default()),
-        };
+        }
+    }
+}
+
+/// Everything that waits at one device: the scheduler, before it what goes to the head, behind it what the device has no
+/// room for.
+#[derive(Debug, Clone)]
+pub(crate) struct Queue {
+    head: VecDeque<PendingOperation>,
+    scheduler: Scheduler,
+    /// How many may wait within the device.
+    room: usize,
+    /// What waits with the host, in its own order; in a box, for few devices refuse anything.
+    outside: Box<Scheduler>,
+    /// What the host gave the device last, as far as it must know.
+    handed_over: ArmAddress,
+    /// How many wait, wherever.
+    waiting: usize,
+}
+
+impl Queue {
+    /// An empty queue of a device of `capacity` sectors that holds `depth` operations, those in service on its `servers`
+    /// included; `host` orders the others.
+    pub(crate) fn new(
+        spec: SchedulerSpec,
+        host: SchedulerSpec,
+        capacity: u64,
+        depth: Option<u32>,
+        servers: usize,
+    ) -> Self {
         let room = depth.map_or(usize::MAX, |depth| (depth as usize).saturating_sub(servers));
-        Queue { head: VecDeque::new(), scheduler, room, outside: VecDeque::new(), waiting: 0 }
+        Queue {
+            head: VecDeque::new(),
+            scheduler: Scheduler::new(spec, capacity),
+            room,
+            outside: Box::new(Scheduler::new(host, capacity)),
+            handed_over: ArmAddress::default(),
+            waiting: 0,
+        }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, waiting: PendingOperation) {
         self.waiting += 1;
-        if self.room != usize::MAX && self.is_full() {
-            return self.push_outside(waiting);
+        if self.room != usize::MAX {
+            if self.is_full() {
+                return self.push_outside(waiting);
+            }
+            self.handed_over = ArmAddress::of(&waiting);
         }
         each!(&mut self.scheduler, one => one.push(waiting));
     }
 
     #[cold]
     fn push_outside(&mut self, waiting: PendingOperation) {
-        self.outside.push_back(waiting);
+        each!(&mut *self.outside, one => one.push(waiting));
     }
 
     /// Puts `waiting` before everything but what was put there earlier.
@@ -240,12 +322,13 @@ impl Queue {
         self.head.pop_front()
     }
 
-    /// A place within the device has become free: what waited outside for longest gets it at `now`, and is served at once
-    /// where the device has no other.
+    /// A place within the device has become free: what the host gives next gets it at `now`, and is served at once where
+    /// the device has no other.
     #[inline(never)]
     fn let_in(&mut self, now: Instant, taken: Option<PendingOperation>) -> Option<PendingOperation> {
         let mut enter = || {
-            let mut waiting = self.outside.pop_front()?;
+            let mut waiting = each!(&mut *self.outside, one => one.take(self.handed_over, |_| 0))?;
+            self.handed_over = ArmAddress::of(&waiting);
             waiting.entered = now.max(waiting.arrived);
             Some(waiting)
         };
@@ -263,6 +346,28 @@ impl Queue {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.waiting
+    }
+
+    /// See [`Schedule::merge`]; what the device has no room for waits with the host, which merges it where it keeps it in
+    /// order of arrival.
+    pub(crate) fn merge(&mut self, kind: OpKind, lba: u64, sectors: u64, most: u64) -> Option<OpId> {
+        if self.room != usize::MAX {
+            return match &mut *self.outside {
+                Scheduler::Fifo(fifo) => merge_into(fifo.iter_mut(), kind, lba, sectors, most),
+                _ => None,
+            };
+        }
+        each!(&mut self.scheduler, one => one.merge(kind, lba, sectors, most))
+    }
+
+    /// See [`Schedule::hold`].
+    pub(crate) fn hold(&mut self) {
+        each!(&mut self.scheduler, one => one.hold());
+    }
+
+    /// See [`Schedule::let_go`].
+    pub(crate) fn let_go(&mut self) {
+        each!(&mut self.scheduler, one => one.let_go());
     }
 }
 
@@ -315,7 +420,7 @@ mod tests {
 
     #[test]
     fn the_head_passes_first_and_keeps_its_own_order() {
-        let mut queue = Queue::new(SchedulerSpec::Fifo, 100, None, 1);
+        let mut queue = Queue::new(SchedulerSpec::Fifo, SchedulerSpec::Fifo, 100, None, 1);
         [1, 2].into_iter().for_each(|id| queue.push(waiting_at(id, id)));
         [8, 9].into_iter().for_each(|id| queue.push_head(waiting_at(id, id)));
         assert_eq!(queue.len(), 4);
@@ -325,13 +430,29 @@ mod tests {
     #[test]
     fn a_scheduler_orders_only_what_the_device_holds() {
         // One in service and two within: 7 has arrived first of those outside, but the device takes 30 before 10.
-        let mut queue = Queue::new(SchedulerSpec::Clook, 100, Some(3), 1);
+        let mut queue = Queue::new(SchedulerSpec::Clook, SchedulerSpec::Fifo, 100, Some(3), 1);
         [(1, 50), (2, 30), (7, 10), (8, 20)].into_iter().for_each(|(id, lba)| queue.push(waiting_at(id, lba)));
         assert_eq!(queue.len(), 4);
         assert_eq!(ids(&mut queue, 5), [(2, 0), (1, 0), (7, 5), (8, 5)]);
         // None within: arrival decides, whatever the scheduler.
-        let mut queue = Queue::new(SchedulerSpec::Sstf, 100, Some(1), 1);
+        let mut queue = Queue::new(SchedulerSpec::Sstf, SchedulerSpec::Fifo, 100, Some(1), 1);
         [(1, 50), (2, 30), (7, 0)].into_iter().for_each(|(id, lba)| queue.push(waiting_at(id, lba)));
         assert_eq!(ids(&mut queue, 9), [(1, 9), (2, 9), (7, 9)]);
+    }
+
+    #[test]
+    fn the_host_orders_what_the_device_has_no_room_for() {
+        let pushed = |host, depth, all: &[(u64, u64)]| {
+            let mut queue = Queue::new(SchedulerSpec::Fifo, host, 100, Some(depth), 1);
+            all.iter().for_each(|&(id, lba)| queue.push(waiting_at(id, lba)));
+            ids(&mut queue, 9)
+        };
+        // One command at a time: upwards from 0, an equal address before a higher one, then again from the bottom.
+        let all = [(1, 50), (2, 30), (3, 50), (4, 40)];
+        assert_eq!(pushed(SchedulerSpec::Clook, 1, &all), [(2, 9), (4, 9), (1, 9), (3, 9)]);
+        // Two within, in order of arrival: the host goes on from what it gave last (30), not from what is in service.
+        let all = [(1, 50), (2, 30), (3, 90), (4, 35), (5, 10)];
+        assert_eq!(pushed(SchedulerSpec::Clook, 3, &all), [(1, 0), (2, 0), (4, 9), (3, 9), (5, 9)]);
+        assert_eq!(pushed(SchedulerSpec::Sstf, 3, &all), [(1, 0), (2, 0), (4, 9), (5, 9), (3, 9)]);
     }
 }

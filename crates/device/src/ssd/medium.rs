@@ -14,7 +14,7 @@
 
 use super::ftl::Orders;
 use super::meter::Meter;
-use super::timeline::Timeline;
+use crate::timeline::Timeline;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 

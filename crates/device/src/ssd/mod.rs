@@ -6,7 +6,7 @@
 //!
 //! - `spec`: the parameters; `geometry`: numbers of everything
 //! - `ftl` with `blocks`: where units lie, and cleaning; knows no time
-//! - `medium` with `timeline` and `meter`: dies, channels, cache, and how busy they were; knows no addresses
+//! - `medium` with `meter`: dies, channels, cache, and how busy they were; knows no addresses
 //! - `precondition`: what a drive has behind it at the start
 //!
 //! Invariants:
@@ -15,6 +15,8 @@
 //! - A read ends when its last byte has crossed the link. A write ends when all its data are in the cache (on the flash
 //!   without one, or where it must be durable and the cache is not protected).
 //! - The tables are worked out with the first command, not before: a drive that is only asked for its size is cheap.
+//! - A drive that is `sparse` keeps tables for a part of its rows, which others share; its steady state is that of the
+//!   whole drive (`tests/sparse.rs`), and it gets there as much sooner.
 //! - No allocation per command once the queues have grown.
 //!
 //! Not modelled: wear and bad blocks, reads that must be repeated, pages of unequal speed, single-level caches, tables
@@ -31,20 +33,18 @@ mod medium;
 mod meter;
 mod precondition;
 mod spec;
-mod timeline;
 
 use crate::service::{Command, FlashTotals, Service, TimedService};
+use crate::timeline::Timeline;
 use crate::SpecError;
 pub use blocks::Victim;
 pub use ftl::Placement;
 use ftl::{Counts, Ftl};
 use medium::Medium;
-use raidlab_types::number::u32_from;
 use raidlab_types::{OpKind, Seed};
 use spec::FlashModel;
 pub use spec::{Initial, SsdSpec};
 use std::sync::Arc;
-use timeline::Timeline;
 
 /// One flash drive.
 #[derive(Debug, Clone)]
@@ -161,11 +161,11 @@ impl Ssd {
         let mut command_ns = model.link.command;
         let (mut sector, mut done) = (command.lba, from);
         while sector < command.end() {
-            let first = u32_from(sector / model.unit_sectors);
-            let page = ftl.page_of(first);
+            let first = sector / model.unit_sectors;
+            let page = ftl.page_of(model.place(first));
             let mut units = 1;
-            let reached = |units: u32| u64::from(first + units) * model.unit_sectors;
-            while reached(units) < command.end() && ftl.page_of(first + units) == page {
+            let reached = |units: u32| (first + u64::from(units)) * model.unit_sectors;
+            while reached(units) < command.end() && ftl.page_of(model.place(first + u64::from(units))) == page {
                 units += 1;
             }
             let ready = match page {
@@ -207,7 +207,7 @@ impl Ssd {
         let (unit_sectors, mut taken) = (self.model.unit_sectors, sent);
         for unit in first / unit_sectors..stop.div_ceil(unit_sectors) {
             let is_whole = first <= unit * unit_sectors && (unit + 1) * unit_sectors <= stop;
-            let unit = u32_from(unit);
+            let unit = self.model.place(unit);
             // The rest of a unit that is not overwritten as a whole must be read first.
             let ready = match ftl.page_of(unit) {
                 Some((die, _)) if !is_whole => sent.max(self.medium.read(die, from, 1)),
@@ -224,7 +224,7 @@ impl Ssd {
         let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
         let (mut done, mut last) = (0, None);
         for unit in command.lba / self.model.unit_sectors..command.end().div_ceil(self.model.unit_sectors) {
-            let holder = ftl.holder(u32_from(unit));
+            let holder = ftl.holder(self.model.place(unit));
             // What was written together mostly lies together.
             if let Some(die) = holder.filter(|_| holder != last) {
                 ftl.pad(die, &mut self.medium);
@@ -252,7 +252,7 @@ impl Ssd {
     fn discard(&mut self, command: &Command) -> u64 {
         let Some(ftl) = &mut self.ftl else { unreachable!("prepared") };
         let units = command.lba.div_ceil(self.model.unit_sectors)..command.end() / self.model.unit_sectors;
-        units.for_each(|unit| ftl.discard(u32_from(unit)));
+        units.for_each(|unit| ftl.discard(self.model.place(unit)));
         self.clock + self.model.write_overhead
     }
 }

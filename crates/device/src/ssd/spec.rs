@@ -4,10 +4,10 @@ use super::blocks::Victim;
 use super::ftl::Placement;
 use super::geometry::FlashGeometry;
 use super::medium::{FlashTimes, Medium};
-use super::timeline::Timeline;
 use crate::error::{check_sector_bytes, ms_to_ns, us_to_ns, within};
 use crate::fixed::default_sector_bytes;
-use crate::{IdleMean, Provenance, SchedulerSpec, SpecError};
+use crate::timeline::Timeline;
+use crate::{IdleMean, Provenance, SchedulerSpec, SpecError, ThrottleSpec};
 use raidlab_types::number::{f64_from, saturating_u64, u32_from};
 use raidlab_types::{Duration, OpKind};
 use serde::{Deserialize, Serialize};
@@ -40,8 +40,14 @@ pub struct SsdSpec {
     /// Where each parameter comes from.
     #[serde(default)]
     pub provenance: BTreeMap<String, Provenance>,
+    /// Limits on the rate at which it takes operations.
+    #[serde(default)]
+    pub throttle: Vec<ThrottleSpec>,
     /// What the host sees, in bytes; rounded down to whole pages on every die.
     pub capacity_bytes: u64,
+    /// Of so many rows of pages one is kept in tables, which all of them share.
+    #[serde(default = "crate::fixed::one")]
+    pub sparse: u32,
     /// Logical block, in bytes.
     #[serde(default = "default_sector_bytes")]
     pub sector_bytes: u32,
@@ -125,6 +131,9 @@ pub(crate) struct FlashModel {
     pub spec: SsdSpec,
     pub geometry: FlashGeometry,
     pub timings: FlashTimes,
+    /// How many addresses share a place in the tables, and units of the rows in which they do.
+    pub sparse: u64,
+    pub row_units: u64,
     pub unit_bytes: u64,
     pub unit_sectors: u64,
     pub sector_bytes: u64,
@@ -191,10 +200,12 @@ impl SsdSpec {
             spec: self.clone(),
             geometry,
             timings,
+            sparse: u64::from(self.sparse),
+            row_units: u64::from(geometry.dies) * u64::from(geometry.units_per_page),
             unit_bytes,
             unit_sectors: unit_bytes / sector_bytes,
             sector_bytes,
-            capacity_sectors: u64::from(geometry.logical_units()) * unit_bytes / sector_bytes,
+            capacity_sectors: u64::from(geometry.logical_units()) * u64::from(self.sparse) * unit_bytes / sector_bytes,
             queue_depth: count("queue_depth", self.queue_depth, 1, 4096)? as usize,
             cache_units: self.cache_units(&geometry)?,
             read_overhead: ns("read_overhead_us", self.read_overhead_us, 0.0)?,
@@ -223,9 +234,10 @@ impl SsdSpec {
         let units_per_page = page_bytes / unit * planes;
         let units_per_block = u64::from(units_per_page) * u64::from(pages);
         let row = u64::from(units_per_page) * u64::from(dies);
-        let units_per_die = self.capacity_bytes / u64::from(unit) / row * u64::from(units_per_page);
+        let sparse = u64::from(count("sparse", self.sparse, 1, 1 << 16)?);
+        let units_per_die = self.capacity_bytes / sparse / u64::from(unit) / row * u64::from(units_per_page);
         if units_per_die == 0 {
-            let least = row * u64::from(unit);
+            let least = row * u64::from(unit) * sparse;
             let message = format!("{} is less than a page on every die, {least} bytes", self.capacity_bytes);
             return Err(SpecError::new("capacity_bytes", message));
         }
@@ -236,7 +248,7 @@ impl SsdSpec {
         let physical = blocks_per_die * units_per_block * u64::from(dies);
         if physical > MAX_UNITS {
             let message = format!(
-                "{} are {physical} mapping units with the spare, at eight bytes of memory each; accepted: up to {MAX_UNITS}",
+                "{} are {physical} mapping units with the spare, at eight bytes of memory each; accepted: up to {MAX_UNITS}, or more with sparse",
                 self.capacity_bytes
             );
             return Err(SpecError::new("capacity_bytes", message));
@@ -296,6 +308,16 @@ impl SsdSpec {
 }
 
 impl FlashModel {
+    /// The place of a mapping unit in the tables: of each `sparse` rows of pages that follow one another all share one.
+    /// So neighbours stay neighbours, and what is hot or cold over many rows stays so.
+    #[inline]
+    pub(crate) fn place(&self, unit: u64) -> u32 {
+        if self.sparse == 1 {
+            return u32_from(unit);
+        }
+        u32_from(unit / (self.sparse * self.row_units) * self.row_units + unit % self.row_units)
+    }
+
     /// When a read of pages that were written one after another has arrived: each die sends its page when it has it.
     fn idle_read(&self, bytes: u64) -> u64 {
         let mut medium = Medium::new(self.timings, self.geometry.dies, self.spec.channels, None);

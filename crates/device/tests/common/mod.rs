@@ -13,12 +13,15 @@ pub(crate) const SAS_10K: &str = include_str!("../../../../devices/hdd-sas-10k.t
 pub(crate) const LOW_LATENCY: &str = include_str!("../../../../devices/nvme-low-latency.toml");
 pub(crate) const SSD_SATA: &str = include_str!("../../../../devices/ssd-sata.toml");
 pub(crate) const SSD_NVME: &str = include_str!("../../../../devices/ssd-nvme.toml");
+pub(crate) const CLOUD_GP3: &str = include_str!("../../../../devices/cloud-gp3.toml");
+pub(crate) const CLOUD_GP2: &str = include_str!("../../../../devices/cloud-gp2.toml");
 pub(crate) const FIXED: &str = include_str!("../../../../devices/fixed-100us.toml");
 
-/// The spec in a device file, without the figures that were published of the device: those are not the engine's.
+/// The spec in a device file, without its published figures and its watts: those are not the engine's.
 pub(crate) fn file(text: &str) -> DeviceSpec {
     let mut table: toml::Table = toml::from_str(text).unwrap();
     table.remove("published");
+    table.remove("power");
     table.try_into().unwrap()
 }
 

@@ -335,7 +335,8 @@ impl<'a> WorkerPool<'a> {
             compressible_percent: config.compressible_percent,
         };
         let members = members(self.targets.len(), &outcomes);
-        let mut accounting = Accounting { devices: devices.traffic(&members), ..Accounting::default() };
+        let mut accounting =
+            Accounting { devices: devices.traffic(&members), machine: devices.machine(), ..Accounting::default() };
         let mut requests = RequestCounts::default();
         for outcome in &outcomes {
             accounting.total.add(&outcome.used);

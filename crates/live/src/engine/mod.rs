@@ -382,6 +382,8 @@ impl Engine {
             match event {
                 Event::RequestDone { tag, result } => self.end(tag, result),
                 Event::MemberFailed { leaf } => self.note_member(leaf),
+                // No member is replaced while this engine runs.
+                Event::MemberRebuilt { .. } | Event::RebuildStopped { .. } => {}
             }
         }
     }

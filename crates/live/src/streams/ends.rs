@@ -10,7 +10,7 @@ use super::far::Connection;
 use super::pace::Time;
 use crate::content::Stamper;
 use crate::memory::MemoryMapping;
-use raidlab_load::streams::tape::{Playing, Recording};
+use raidlab_load::streams::tape::{TapeReader, TapeWriter};
 use raidlab_types::number::{u32_from, usize_from};
 use std::fs::File;
 use std::io;
@@ -100,7 +100,7 @@ pub(super) enum StreamSource<'a> {
     Memory(Region, Option<Maker>),
     Part(FileRegion<'a>),
     Array(Port),
-    Tape(Playing, Payload),
+    Tape(TapeReader, Payload),
 }
 
 impl StreamSource<'_> {
@@ -158,7 +158,7 @@ pub(super) enum StreamSink<'a> {
     Memory(Region),
     Part(FileRegion<'a>),
     Array(Port),
-    Tape(Recording),
+    Tape(TapeWriter),
     Far(Connection),
 }
 

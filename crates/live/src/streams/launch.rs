@@ -20,7 +20,7 @@ use crate::error::{plain, LiveError};
 use crate::io::Clock;
 use crate::memory::{fill_random, MemoryMapping};
 use crate::workers::run_watched;
-use raidlab_load::streams::tape::{Playing, Recording, TapeDrive};
+use raidlab_load::streams::tape::{TapeDrive, TapeReader, TapeWriter};
 use raidlab_types::number::{f64_from, saturating_u64, u32_from, usize_from};
 use raidlab_types::{Duration, Seed};
 use std::io;
@@ -178,7 +178,7 @@ fn make<'a>(
                 }),
                 None => ends::Payload::Generated(maker),
             };
-            StreamSource::Tape(Playing::new(TapeDrive::new(*mb_s, *buffer_bytes, *start_stop_ms)), content)
+            StreamSource::Tape(TapeReader::new(TapeDrive::new(*mb_s, *buffer_bytes, *start_stop_ms)), content)
         }
         EndpointSpec::Array { array, volume, offset_bytes } => {
             StreamSource::Array(hubs[*array].port(*volume, *offset_bytes))
@@ -192,7 +192,7 @@ fn make<'a>(
             StreamSink::Memory(Region { memory, block_bytes })
         }
         EndpointSpec::Tape { mb_s, buffer_bytes, start_stop_ms } => {
-            StreamSink::Tape(Recording::new(TapeDrive::new(*mb_s, *buffer_bytes, *start_stop_ms)))
+            StreamSink::Tape(TapeWriter::new(TapeDrive::new(*mb_s, *buffer_bytes, *start_stop_ms)))
         }
         EndpointSpec::Array { array, volume, offset_bytes } => {
             StreamSink::Array(hubs[*array].port(*volume, *offset_bytes))

@@ -47,7 +47,7 @@ impl Mixed {
     pub(crate) fn new(
         key: &str,
         (sequential, local): (f64, f64),
-        local_sd_bytes: f64,
+        local_sd_bytes: Option<f64>,
         site: AddressSpace,
     ) -> Result<Self, SpecError> {
         for (name, share, most) in [("sequential", sequential, 1.0), ("local", local, 1.0 - sequential)] {
@@ -59,12 +59,20 @@ impl Mixed {
         }
         let align_sectors = site.align()?;
         let place_bytes = f64_from(align_sectors) * f64::from(site.sector_bytes);
+        let spread_places = match local_sd_bytes {
+            Some(bytes) => positive(key, "local_sd", bytes)? / place_bytes,
+            None if local > 0.0 => {
+                let message = format!("is missing, and local = {local}; accepted: a size above 0");
+                return Err(SpecError::new(join(key, "local_sd"), message));
+            }
+            None => 0.0,
+        };
         Ok(Mixed {
             capacity_sectors: site.capacity_sectors,
             align_sectors,
             sequential,
             bound: sequential + local,
-            spread_places: positive(key, "local_sd", local_sd_bytes)? / place_bytes,
+            spread_places,
             last: vec![NOT_BEGUN; site.streams as usize].into(),
         })
     }
@@ -121,7 +129,7 @@ mod tests {
     use raidlab_types::Seed;
 
     fn spec(sequential: f64, local: f64, local_sd_bytes: f64) -> AddressSpec {
-        AddressSpec::Mixed { sequential, local, local_sd_bytes }
+        AddressSpec::Mixed { sequential, local, local_sd_bytes: Some(local_sd_bytes) }
     }
 
     fn aligned(capacity_sectors: u64, align_bytes: u64) -> AddressSpace {
@@ -190,5 +198,8 @@ mod tests {
         assert_eq!(key(spec(f64::NAN, 0.0, 512.0)), "w.address.sequential");
         assert_eq!(key(spec(0.2, 0.3, 0.0)), "w.address.local_sd");
         assert!(Address::new(&spec(0.9, 0.1, 512.0), "w.address", site(100)).is_ok());
+        let without = |local| AddressSpec::Mixed { sequential: 0.5, local, local_sd_bytes: None };
+        assert_eq!(key(without(0.1)), "w.address.local_sd");
+        assert!(Address::new(&without(0.0), "w.address", site(100)).is_ok());
     }
 }

@@ -164,8 +164,8 @@ mod tests {
             AddressSpec::HotMembers { weights: vec![3.0, 1.0, 1.0], chunk_bytes: bytes },
             AddressSpec::HotMembers { weights: vec![0.0, 1.0], chunk_bytes: bytes },
             AddressSpec::Strided { stride_bytes: 3 * bytes },
-            AddressSpec::Mixed { sequential: 0.3, local: 0.4, local_sd_bytes: 2.5 * bytes as f64 },
-            AddressSpec::Mixed { sequential: 0.1, local: 0.9, local_sd_bytes: 1e12 },
+            AddressSpec::Mixed { sequential: 0.3, local: 0.4, local_sd_bytes: Some(2.5 * bytes as f64) },
+            AddressSpec::Mixed { sequential: 0.1, local: 0.9, local_sd_bytes: Some(1e12) },
             AddressSpec::Listed { offset_bytes: vec![5 * bytes, 0, 7 * bytes, bytes] },
             AddressSpec::AlignedStripe { stripe_bytes: 4 * bytes, chunk_bytes: bytes },
         ]

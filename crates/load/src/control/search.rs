@@ -14,11 +14,12 @@
 
 use crate::error::{depth, SpecError};
 use raidlab_types::number::f64_from;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One run of the search.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Point {
     /// Queue depth.
     pub depth: u32,

@@ -1,7 +1,8 @@
 //! The record of a run: what completed in the measuring window, how fast, and how much was in flight.
 //!
 //! Purpose: response and service times of reads, writes and tasks as histograms with exact sums, counts, bytes,
-//! failures, the mean number in flight, and completions a second. It answers every figure of a run; no list of requests is kept.
+//! failures, the mean number in flight, and completions a second. It answers every figure of a run and keeps no list of
+//! requests, for which there is `request_log.rs`.
 //!
 //! Words: *response time* counts from the intended arrival (so a stalled array is charged for those it made wait),
 //! *service time* from the moment the request was issued. Where the way to the array takes time, that is part of both.

@@ -10,7 +10,7 @@
 
 use super::record::SideRecord;
 use super::spec::{EndSpec, StreamSpec};
-use super::tape::{Playing, Recording, TapeDrive};
+use super::tape::{TapeDrive, TapeReader, TapeWriter};
 use raidlab_types::number::f64_from;
 use raidlab_types::{Duration, Extent, Instant, RequestKind};
 use std::collections::BTreeSet;
@@ -20,8 +20,8 @@ use std::collections::BTreeSet;
 pub(super) enum End {
     Memory,
     File(FileEnd),
-    Player(Playing),
-    Recorder(Recording),
+    Player(TapeReader),
+    Recorder(TapeWriter),
     Way(u32),
 }
 
@@ -131,8 +131,8 @@ impl Side {
             EndSpec::Tape { mb_s, buffer_bytes, start_stop_ms } => {
                 let drive = TapeDrive::new(mb_s, buffer_bytes, start_stop_ms);
                 match is_source {
-                    true => End::Player(Playing::new(drive)),
-                    false => End::Recorder(Recording::new(drive)),
+                    true => End::Player(TapeReader::new(drive)),
+                    false => End::Recorder(TapeWriter::new(drive)),
                 }
             }
             EndSpec::Array { volume, offset_bytes, request_bytes, ahead_bytes, file_us_per_kib } => {

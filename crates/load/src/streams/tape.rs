@@ -35,7 +35,7 @@ impl TapeDrive {
 
 /// A drive that records.
 #[derive(Debug, Clone)]
-pub struct Recording {
+pub struct TapeWriter {
     drive: TapeDrive,
     tape: Tape,
     /// When it was last given a block.
@@ -53,10 +53,10 @@ enum Tape {
     Running { from_ns: u64, until_ns: u64 },
 }
 
-impl Recording {
+impl TapeWriter {
     /// A drive with a tape in position.
-    pub fn new(drive: TapeDrive) -> Recording {
-        Recording { drive, tape: Tape::Standing { held_bytes: 0, ready_ns: 0 }, last_ns: 0, stops: 0 }
+    pub fn new(drive: TapeDrive) -> TapeWriter {
+        TapeWriter { drive, tape: Tape::Standing { held_bytes: 0, ready_ns: 0 }, last_ns: 0, stops: 0 }
     }
 
     /// A block arrives; the answer is when it is taken: when what is not yet on tape fits the buffer.
@@ -112,7 +112,7 @@ impl Recording {
 
 /// A drive that plays.
 #[derive(Debug, Clone)]
-pub struct Playing {
+pub struct TapeReader {
     drive: TapeDrive,
     /// Since when it has been running, and how much had come off the tape before.
     running: Option<(u64, u64)>,
@@ -121,10 +121,10 @@ pub struct Playing {
     pub stops: u64,
 }
 
-impl Playing {
+impl TapeReader {
     /// A drive with a tape at its beginning.
-    pub fn new(drive: TapeDrive) -> Playing {
-        Playing { drive, running: None, taken_bytes: 0, stops: 0 }
+    pub fn new(drive: TapeDrive) -> TapeReader {
+        TapeReader { drive, running: None, taken_bytes: 0, stops: 0 }
     }
 
     /// A block is asked for; the answer is when it is there.
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_host_in_time_keeps_the_tape_running() {
-        let mut tape = Recording::new(DRIVE);
+        let mut tape = TapeWriter::new(DRIVE);
         let mut now = 0;
         for _ in 0..1000 {
             now = tape.take(now, 500);
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(tape.stops, 0);
         assert_eq!(tape.drained_ns(), 500_000 * 1000, "exactly the rate");
         assert_eq!(now, tape.drained_ns() - 1000 * 1000, "a buffer ahead");
-        let (mut tape, mut now) = (Playing::new(DRIVE), 0);
+        let (mut tape, mut now) = (TapeReader::new(DRIVE), 0);
         for _ in 0..1000 {
             now = tape.give(now, 500);
         }
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn a_host_too_late_pays_for_every_stop() {
         // Blocks of 500 us of tape, brought every 2 ms: each finds the tape standing.
-        let mut tape = Recording::new(DRIVE);
+        let mut tape = TapeWriter::new(DRIVE);
         let mut now = 0;
         for _ in 0..10 {
             now = tape.take(now, 500) + 2_000_000;
@@ -182,7 +182,7 @@ mod tests {
         assert!(tape.stops >= 1 && tape.stops < 10, "{}", tape.stops);
         assert!(tape.drained_ns() >= 10 * 500_000 + tape.stops * DRIVE.start_stop_ns);
         // Fetched every 2 ms, the buffer of 1 ms is full each time but the first.
-        let (mut tape, mut now, mut taken) = (Playing::new(DRIVE), 0, 0);
+        let (mut tape, mut now, mut taken) = (TapeReader::new(DRIVE), 0, 0);
         for _ in 0..10 {
             let there = tape.give(now, 500);
             taken += 500;
@@ -202,7 +202,7 @@ mod tests {
                 buffer_bytes: random.below(5000),
                 start_stop_ns: random.below(3) * 100_000,
             };
-            let (mut recording, mut playing) = (Recording::new(drive), Playing::new(drive));
+            let (mut recording, mut playing) = (TapeWriter::new(drive), TapeReader::new(drive));
             let (mut now, mut at, mut total) = (0, 0, 0);
             for _ in 0..100 {
                 let bytes = 1 + random.below(3000);

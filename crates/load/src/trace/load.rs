@@ -16,6 +16,7 @@ use crate::error::{depth, positive};
 use crate::generator::Generator;
 use crate::load::{check_array, in_flight, Backlog, Task, MOST_IN_FLIGHT};
 use crate::recorder::{CompletedRequest, Recorder};
+use crate::request_log::RequestTimes;
 use crate::spec::{ArrivalSpec, Limit, Limits, LoadSpec};
 use crate::SpecError;
 use raidlab_types::number::{f64_from, saturating_u64, usize_from};
@@ -36,7 +37,7 @@ pub struct Replay {
 
 /// What became of a trace, besides the times: counts of records, and the volumes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Replayed {
+pub struct ReplayCounts {
     /// Offered to the array.
     pub requests: u64,
     /// Left out: of another kind than asked for, or of a volume that has none here.
@@ -55,7 +56,7 @@ pub struct Replayed {
     pub volumes: Vec<(String, Option<u32>)>,
 }
 
-impl Replayed {
+impl ReplayCounts {
     /// What was done otherwise than recorded, a phrase each; none for a replay that is the trace.
     pub fn changes(&self) -> Vec<String> {
         let counted = [
@@ -105,7 +106,7 @@ pub struct TraceLoad {
     tasks: Slab<Task>,
     backlog: Backlog,
     recorder: Recorder,
-    replayed: Replayed,
+    replayed: ReplayCounts,
     fault: Option<SpecError>,
 }
 
@@ -140,7 +141,7 @@ impl TraceLoad {
             tasks: Slab::with_capacity(limit.min(ROOM) as usize),
             backlog: Backlog::default(),
             recorder: Recorder::new(&to_the_end(limits), 1, false)?,
-            replayed: Replayed::default(),
+            replayed: ReplayCounts::default(),
             fault: None,
         };
         load.prepare();
@@ -294,6 +295,11 @@ impl Generator for TraceLoad {
     }
 
     #[inline]
+    fn times_of(&self, tag: RequestTag) -> Option<RequestTimes> {
+        self.tasks.get(usize_from(tag)).map(Task::times)
+    }
+
+    #[inline]
     fn handle_done(&mut self, now: Instant, tag: RequestTag, ok: bool) {
         self.recorder.observe(now);
         let task = in_flight(&mut self.tasks, tag);
@@ -322,9 +328,9 @@ impl Generator for TraceLoad {
         self.backlog
     }
 
-    fn replayed(&self) -> Option<Replayed> {
+    fn replayed(&self) -> Option<ReplayCounts> {
         let volumes = self.places.met(self.records.names());
-        Some(Replayed { span_ns: self.latest_ns, volumes, ..self.replayed.clone() })
+        Some(ReplayCounts { span_ns: self.latest_ns, volumes, ..self.replayed.clone() })
     }
 
     fn fault(&self) -> Option<&SpecError> {

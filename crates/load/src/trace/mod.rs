@@ -28,9 +28,9 @@ mod writer;
 
 pub use error::TraceError;
 pub use format::Format;
-pub use load::{Replay, Replayed, TraceLoad};
+pub use load::{Replay, ReplayCounts, TraceLoad};
 pub use names::Names;
-pub use parser::{guess, Parser, Skipped};
+pub use parser::{guess, Parser, SkippedLines};
 pub use record::{Record, Records, Text};
 pub use spec::{BeyondEnd, KindFilter, OtherVolumes, TraceSpec};
 pub use summary::{Summary, VolumeSummary, PAGE_BYTES};

@@ -6,7 +6,7 @@
 //! Invariants:
 //! - Nothing but the names of volumes and half a line is kept from one block to the next.
 //! - Lines end with a line feed, or a carriage return and a line feed; the last one need not. Blank lines mean nothing.
-//! - Every other line is a record, or is counted in [`Skipped`], or is an error.
+//! - Every other line is a record, or is counted in [`SkippedLines`], or is an error.
 
 use super::format::{Format, State, TraceLine};
 use super::{Names, Record, TraceError};
@@ -21,7 +21,7 @@ const GUESSED_BY: u64 = 32;
 
 /// Lines that are no requests of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Skipped {
+pub struct SkippedLines {
     /// Known to be something else: headers, events that are no requests, flushes, discards.
     pub other_lines: u64,
     /// Requests of no bytes.
@@ -37,7 +37,7 @@ pub struct Parser {
     state: State,
     /// The beginning of a line that has not come to its end.
     rest: Vec<u8>,
-    skipped: Skipped,
+    skipped: SkippedLines,
 }
 
 impl Parser {
@@ -49,7 +49,7 @@ impl Parser {
             names: Names::default(),
             state: State::default(),
             rest: Vec::new(),
-            skipped: Skipped::default(),
+            skipped: SkippedLines::default(),
         }
     }
 
@@ -139,7 +139,7 @@ impl Parser {
     }
 
     /// Lines so far that gave no record.
-    pub fn skipped(&self) -> Skipped {
+    pub fn skipped(&self) -> SkippedLines {
         self.skipped
     }
 }
@@ -180,7 +180,7 @@ mod tests {
 
     const LINES: &[u8] = b"1,R,0,4096,10\r\n\n2,W,4096,512,20\n1,R,8192,0,30\n1,r,12288,1024,40";
 
-    fn read(blocks: &[&[u8]]) -> (Vec<Record>, Skipped) {
+    fn read(blocks: &[&[u8]]) -> (Vec<Record>, SkippedLines) {
         let (mut parser, mut out) = (Parser::new(Format::Alibaba, "a.csv"), Vec::new());
         for block in blocks {
             parser.feed(block, &mut out).unwrap();
@@ -194,7 +194,7 @@ mod tests {
         let (whole, skipped) = read(&[LINES]);
         assert_eq!(whole.iter().map(|r| (r.line, r.volume)).collect::<Vec<_>>(), [(1, 0), (3, 1), (5, 0)]);
         assert_eq!((whole[1].kind, whole[1].time_ns), (RequestKind::Write, 20_000));
-        assert_eq!(skipped, Skipped { other_lines: 0, empty_requests: 1 });
+        assert_eq!(skipped, SkippedLines { other_lines: 0, empty_requests: 1 });
         for cut in 0..=LINES.len() {
             assert_eq!(read(&[&LINES[..cut], &LINES[cut..]]).0, whole, "cut at {cut}");
         }

@@ -6,7 +6,7 @@
 //! - A request lies within its volume, or is an error.
 //! - Nothing is moved or widened without being counted.
 
-use super::{BeyondEnd, Names, OtherVolumes, Record, Replayed, TraceSpec};
+use super::{BeyondEnd, Names, OtherVolumes, Record, ReplayCounts, TraceSpec};
 use raidlab_types::number::u32_from;
 use raidlab_types::{Extent, Volume};
 
@@ -89,7 +89,7 @@ impl VolumeMap {
 
     /// The sectors of a record on a volume of the array.
     #[inline]
-    pub(super) fn extent(&self, record: &Record, volume: u32, count: &mut Replayed) -> Result<Extent, PlaceError> {
+    pub(super) fn extent(&self, record: &Record, volume: u32, count: &mut ReplayCounts) -> Result<Extent, PlaceError> {
         let first = record.offset_bytes >> self.sector_shift;
         // The end is within 64 bits, and so is its sector.
         let last = (record.offset_bytes + (record.bytes - 1)) >> self.sector_shift;

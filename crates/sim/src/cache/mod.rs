@@ -10,7 +10,7 @@
 //! Writes: at most `write_back_up_to_bytes` long, a write is answered when the cache has it (a second copy elsewhere is
 //! walked to by the simulator). A longer one is answered when its stripes are on the members; of a sequential one only
 //! those that are whole, since the rest waits in the cache for what follows. Whole stripes are destaged at once, parts only
-//! when room is needed.
+//! when room is needed; or all of it only then (demand flush), in rising order of address.
 //!
 //! Invariants:
 //! - Every request is answered once: a read by as many sectors as it asked for, a write by one answer.
@@ -27,7 +27,7 @@ mod reads;
 mod spec;
 mod writes;
 
-pub use spec::CacheSpec;
+pub use spec::{CacheSpec, DestageWhen};
 
 use raidlab_types::{Extent, Request, RequestKind, RequestTag};
 use reads::Reads;

@@ -4,6 +4,17 @@ use crate::path::VisitSpec;
 use raidlab_types::SpecError;
 use serde::{Deserialize, Serialize};
 
+/// When writes that were answered early are destaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DestageWhen {
+    /// A stripe as soon as it is whole, and parts of one when room is needed.
+    #[default]
+    StripeIsWhole,
+    /// Nothing before room is needed.
+    RoomIsNeeded,
+}
+
 /// Caches above the array, one a volume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +39,9 @@ pub struct CacheSpec {
     /// Room for what is not yet on the members.
     #[serde(rename = "dirty_room")]
     pub dirty_room_bytes: u64,
+    /// When writes that were answered early are destaged.
+    #[serde(default)]
+    pub destage_when: DestageWhen,
     /// How many stripes are destaged at a time.
     #[serde(default = "one")]
     pub destages: u32,

@@ -18,6 +18,7 @@ fn spec(rng: &mut CounterRng) -> CacheSpec {
         write_back_up_to_bytes: SECTOR * rng.below(32),
         dirty_room_bytes: SECTOR * (1 + rng.below(256)),
         destages: 1 + rng.below(3) as u32,
+        destage_when: if rng.below(2) == 0 { DestageWhen::StripeIsWhole } else { DestageWhen::RoomIsNeeded },
         copy_path: Vec::new(),
     }
 }
@@ -124,6 +125,7 @@ fn plain(read_ahead_lines: u64, write_back_up_to_bytes: u64) -> CacheSpec {
         write_back_up_to_bytes,
         dirty_room_bytes: 256 * SECTOR,
         destages: 1,
+        destage_when: DestageWhen::StripeIsWhole,
         copy_path: Vec::new(),
     }
 }
@@ -179,6 +181,30 @@ fn a_long_write_waits_for_its_whole_stripes_alone() {
     assert!(world.writes.is_empty() && world.running.is_empty());
     world.ask(2, RequestKind::Write, Extent::new(160, 32));
     assert_eq!(world.running.iter().map(|r| r.1).collect::<Vec<_>>(), [Extent::new(128, 64)]);
+}
+
+#[test]
+fn a_demand_flush_keeps_whole_stripes_until_room_is_needed() {
+    let demand = CacheSpec { destage_when: DestageWhen::RoomIsNeeded, ..plain(0, 64 * SECTOR) };
+    let mut world = World::new(&demand, 64);
+    for tag in 0..4 {
+        world.ask(tag, RequestKind::Write, Extent::new(tag * 64, 64));
+        assert!(world.writes.is_empty() && world.running.is_empty(), "answered, and nothing is destaged");
+    }
+    // What is written again while it waits is destaged once.
+    world.ask(4, RequestKind::Write, Extent::new(64, 32));
+    assert_eq!(world.writes.len(), 1, "room is needed: it is not known to be written over before it is taken in");
+    assert_eq!(world.running.iter().map(|r| r.1).collect::<Vec<_>>(), [Extent::new(0, 64)]);
+    world.finish(0);
+    assert!(world.writes.is_empty() && world.running.is_empty(), "one stripe is room enough");
+    assert_eq!(world.destaged, 64);
+    // A write that is longer than what is answered early goes through to the members all the same.
+    world.ask(5, RequestKind::Write, Extent::new(1024, 65));
+    assert_eq!((world.writes.len(), world.running.len()), (1, 1));
+    while !world.running.is_empty() {
+        world.finish(0);
+    }
+    assert!(world.writes.is_empty());
 }
 
 #[test]

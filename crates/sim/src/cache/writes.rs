@@ -1,7 +1,7 @@
 //! Writes into a cache: room, stripes that are whole, destages, and who waits for them.
 
 use super::dirty::Runs;
-use super::spec::CacheSpec;
+use super::spec::{CacheSpec, DestageWhen};
 use super::CacheOp;
 use raidlab_types::{Extent, RequestTag};
 use std::collections::{BTreeMap, VecDeque};
@@ -21,6 +21,8 @@ pub(super) struct Writes {
     most_dirty: u64,
     stripe_sectors: u64,
     most_destages: usize,
+    /// Whether whole stripes wait until room is needed.
+    on_demand: bool,
     dirty: Runs,
     /// Dirty or under destage: what can be read here.
     here: Runs,
@@ -48,6 +50,7 @@ impl Writes {
             most_dirty: (spec.dirty_room_bytes / sector_bytes).max(1),
             stripe_sectors: stripe_sectors.max(1),
             most_destages: spec.destages as usize,
+            on_demand: spec.destage_when == DestageWhen::RoomIsNeeded,
             dirty: Runs::default(),
             here: Runs::default(),
             held: 0,
@@ -115,7 +118,8 @@ impl Writes {
         let mut stripes = 0;
         for stripe in extent.lba / self.stripe_sectors..=(extent.end() - 1) / self.stripe_sectors {
             let is_whole = self.dirty.covers(self.extent_of(stripe));
-            if !is_whole && (!waits || goes_on) {
+            let may_stay = if waits { !is_whole && goes_on } else { !is_whole || self.on_demand };
+            if may_stay {
                 continue;
             }
             self.queue_stripe(stripe);

@@ -7,24 +7,24 @@ mod cached;
 mod in_turn;
 mod set_up;
 
+use crate::blocks::BlockLayer;
 use crate::cache::Cache;
 use crate::config::SimConfig;
 use crate::conserve::Ledger;
 use crate::events::Timers;
 use crate::path::{Leg, Paths};
-use crate::result::{MemberResult, SimResult, StationResult};
-use crate::station::Station;
+use crate::result::{MemberResult, RebuildResult, SimResult};
 use crate::walks::{Continuation, Walks};
 use cached::OF_CACHE;
 use in_turn::Issuer;
-use raidlab_array::{Array, ArrayOp, Event};
+use raidlab_array::{Array, ArrayOp, Event, OF_ARRAY};
 use raidlab_device::Device;
 use raidlab_load::streams::Carry;
 use raidlab_load::trace::Replay;
-use raidlab_load::Generator;
+use raidlab_load::{Generator, RequestLog};
 use raidlab_types::number::{u32_from, usize_from};
-use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag, SpecError};
-use set_up::{files, replaying, requests, streams};
+use raidlab_types::{Duration, Instant, LeafId, OpId, Operation, Request, RequestKind, RequestTag, SpecError};
+use set_up::{files, recorded, replaying, requests, streams};
 use std::ops::ControlFlow;
 
 /// How far a run has come.
@@ -63,6 +63,8 @@ struct Sim<'o, L: Generator, O: Observer> {
     timers: Timers,
     /// None where nothing but the disks costs time.
     walks: Option<Walks>,
+    /// None where every operation is a request of its own.
+    blocks: Option<BlockLayer>,
     /// Between one operation of a request and the next.
     issue_cost: Duration,
     sector_bytes: u64,
@@ -79,6 +81,8 @@ struct Sim<'o, L: Generator, O: Observer> {
     handled: u64,
     measuring: bool,
     ledger: Ledger,
+    /// Members that are rebuilt, and when each was whole.
+    rebuilds: Vec<(LeafId, Option<Instant>)>,
     observer: &'o mut O,
 }
 
@@ -109,6 +113,26 @@ pub fn run_observed<O: Observer>(
         (None, None, None) => Sim::new(config, requests, observer)?.run_to_end(),
         (None, Some(_), _) => Sim::new(config, files, observer)?.run_to_end(),
         (None, None, Some(_)) => Sim::new(config, streams, observer)?.run_to_end(),
+    }
+}
+
+/// Runs a simulation that `observer` watches, of which each request leaves a row in `log`.
+///
+/// # Errors
+/// As [`run_observed`]; and for whole files and streams, whose requests are not kept one by one.
+pub fn run_recorded<O: Observer>(
+    config: &SimConfig,
+    trace: Option<Replay>,
+    log: RequestLog,
+    observer: &mut O,
+) -> Result<SimResult, SpecError> {
+    match (trace, config.files.is_none() && config.streams.is_none()) {
+        (Some(trace), _) => Sim::new(config, recorded(replaying(trace), log), observer)?.run_to_end(),
+        (None, true) => Sim::new(config, recorded(requests, log), observer)?.run_to_end(),
+        (None, false) => {
+            let message = "are not kept of whole files and streams; accepted: drawn requests, or a trace";
+            Err(SpecError::new("records", message))
+        }
     }
 }
 
@@ -143,17 +167,27 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             let device = self.timers.first();
             let walker = self.walks.as_ref().map_or(Instant::MAX, Walks::next_at);
             let arrival = self.load.poll_timeout().unwrap_or(Instant::MAX);
-            // Completions go before arrivals at the same time, and those of devices before those of stations.
-            let next = device.0.min(walker).min(arrival);
+            let rebuild = self.array.poll_timeout().unwrap_or(Instant::MAX);
+            // Completions go before arrivals at the same time, and those of devices before those of stations; the array's
+            // own work lies between.
+            let next = device.0.min(walker).min(arrival).min(rebuild);
             if next == Instant::MAX {
                 break;
             }
             self.now = next;
             if device.0 == next {
                 self.poll_device(device.1);
+                if self.blocks.is_some() {
+                    // What was handed on together and ends together is gathered together, too.
+                    while self.timers.first().0 == next {
+                        self.poll_device(self.timers.first().1);
+                    }
+                }
             } else if walker == next {
                 let follows = self.walks.as_mut().and_then(|walks| walks.proceed(next));
                 self.follow_at_once(follows);
+            } else if rebuild == next {
+                self.array.handle_time(next);
             }
             // A load has something to say when its time has come, or after one of its requests has ended.
             let told = std::mem::take(&mut self.answered);
@@ -181,17 +215,26 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
                     ArrayOp::Compute { id, read_bytes, .. } => self.compute(id, read_bytes),
                 }
             }
+            if let Some(blocks) = &mut self.blocks {
+                blocks.hand_on(self.now, &mut self.devices);
+                self.note_asked();
+            }
             let mut caches_moved = false;
             while let Some(event) = self.array.poll_event() {
-                if let Event::RequestDone { tag, result } = event {
-                    if tag & OF_CACHE != 0 {
+                match event {
+                    Event::RequestDone { tag, .. } if tag & OF_CACHE != 0 => {
                         self.cache_served(tag);
                         caches_moved = true;
-                    } else {
-                        self.leave(tag, result.is_ok());
                     }
-                    ask_load |= std::mem::take(&mut self.answered);
+                    Event::RequestDone { tag, result } => self.leave(tag, result.is_ok()),
+                    Event::MemberRebuilt { leaf } => {
+                        let now = self.now;
+                        let rebuilt = self.rebuilds.iter_mut().filter(|(rebuilt, _)| *rebuilt == leaf);
+                        rebuilt.for_each(|(_, whole_at)| *whole_at = Some(now));
+                    }
+                    Event::MemberFailed { .. } | Event::RebuildStopped { .. } => {}
                 }
+                ask_load |= std::mem::take(&mut self.answered);
             }
             if caches_moved {
                 continue;
@@ -314,14 +357,16 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         self.ledger.leave(self.now, tag);
         if self.ledger.is_to_be_checked() {
             // Caches go on destaging behind their clients, and a load of files records files, not what they are read with.
-            let array = self.caches.is_empty().then_some(&self.array);
+            let quiet = self.caches.is_empty() && !self.array.is_rebuilding();
+            let array = quiet.then_some(&self.array);
             self.ledger.check(array, (!L::WORKS).then(|| self.load.recorder()));
         }
     }
 
     #[inline]
     fn issue(&mut self, op: &Operation) {
-        if self.issue_cost > Duration::ZERO {
+        // Nobody's request issues what the array does for itself.
+        if self.issue_cost > Duration::ZERO && op.tag != OF_ARRAY {
             return self.issue_in_turn(*op);
         }
         if self.walks.is_some() {
@@ -338,11 +383,24 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
 
     #[inline]
     fn start(&mut self, op: &Operation) {
+        if let Some(blocks) = &mut self.blocks {
+            blocks.take(self.now, op, self.array.is_gathered(op.id), &mut self.devices);
+            return self.note_asked();
+        }
         self.observer.operation(self.now, op);
         self.ledger.start();
         let leaf = op.leaf;
         self.devices[leaf as usize].handle_op(self.now, *op);
         self.schedule(leaf);
+    }
+
+    /// Takes note of what the block layer has asked of members.
+    fn note_asked(&mut self) {
+        while let Some(op) = self.blocks.as_mut().and_then(BlockLayer::next_asked) {
+            self.observer.operation(self.now, &op);
+            self.ledger.start();
+            self.schedule(op.leaf);
+        }
     }
 
     #[inline]
@@ -358,13 +416,28 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         if let Some(done) = self.devices[leaf as usize].poll_done(self.now) {
             self.observer.completion(self.now, done.id);
             self.ledger.complete();
-            if self.walks.is_some() {
+            if self.blocks.is_some() {
+                self.complete_all(leaf, done.id);
+            } else if self.walks.is_some() {
                 self.come_back(leaf, done.id);
             } else {
                 self.array.handle_op_done(self.now, done.id, Ok(()));
             }
         }
         self.schedule(leaf);
+    }
+
+    /// Every operation that rode on the request is done.
+    fn complete_all(&mut self, leaf: u32, request: OpId) {
+        let count = self.blocks.as_mut().map_or(0, |blocks| blocks.complete(request));
+        for i in 0..count {
+            let Some(id) = self.blocks.as_ref().map(|blocks| blocks.completed(i)) else { return };
+            if self.walks.is_some() {
+                self.come_back(leaf, id);
+            } else {
+                self.array.handle_op_done(self.now, id, Ok(()));
+            }
+        }
     }
 
     /// An operation goes back from its member to the array.
@@ -404,17 +477,23 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         }
     }
 
+    /// How far a member has come.
+    fn rebuild_result(&self, (leaf, whole_at): (LeafId, Option<Instant>)) -> RebuildResult {
+        let member_sectors = self.devices[leaf as usize].capacity_sectors() - self.array.layout().data_offset(leaf);
+        RebuildResult {
+            leaf,
+            rebuilt_bytes: self.array.member(leaf).valid.min(member_sectors) * self.sector_bytes,
+            member_bytes: member_sectors * self.sector_bytes,
+            elapsed_ns: whole_at.unwrap_or(self.now).since(Instant::ZERO).as_ns(),
+            is_over: whole_at.is_some(),
+        }
+    }
+
     /// What the run leaves.
     fn result(mut self, interrupted: bool) -> SimResult {
         let layout = self.array.layout();
         let (sector_bytes, user_sectors) = (layout.sector_bytes(), layout.user_sectors());
-        let station = |s: &Station| StationResult {
-            name: s.name.clone(),
-            visits: s.visits,
-            busy_ns: s.busy_ns(self.now),
-            wait_ns: s.wait_ns,
-            servers: s.servers(),
-        };
+        let rebuilds = self.rebuilds.iter().map(|&rebuild| self.rebuild_result(rebuild)).collect();
         let now = self.now;
         let member = |(leaf, d): (usize, &mut Device)| MemberResult {
             leaf: u32_from(leaf),
@@ -424,7 +503,8 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         };
         SimResult {
             members: self.devices.iter_mut().enumerate().map(member).collect(),
-            stations: self.walks.iter().flat_map(Walks::stations).map(station).collect(),
+            rebuilds,
+            stations: self.walks.iter().flat_map(Walks::stations).map(|station| station.result(now)).collect(),
             hold: self.load.hold(),
             backlog: self.load.backlog(),
             files: self.load.files().cloned(),

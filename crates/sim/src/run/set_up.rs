@@ -1,8 +1,9 @@
 //! From a configuration to a simulation that can begin: everything is built here, and every key looked at.
 
 use super::{Observer, Sim};
+use crate::blocks::BlockLayer;
 use crate::cache::Cache;
-use crate::config::{HostSpec, SimConfig};
+use crate::config::{HostSpec, RebuildSpec, SimConfig};
 use crate::conserve::Ledger;
 use crate::events::Timers;
 use crate::walks::Walks;
@@ -11,15 +12,25 @@ use raidlab_device::{Device, DeviceSpec};
 use raidlab_load::files::FileLoad;
 use raidlab_load::streams::StreamLoad;
 use raidlab_load::trace::{Replay, TraceLoad};
-use raidlab_load::{Generator, Load};
+use raidlab_load::{Generator, Load, RecordedLoad, RequestLog};
 use raidlab_types::number::u32_from;
-use raidlab_types::{Duration, Instant, Seed, SpecError, Volume};
+use raidlab_types::{Duration, Instant, LeafId, Seed, SpecError, Volume};
 
 /// The load of a trace.
 pub(super) fn replaying(
     replay: Replay,
 ) -> impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<TraceLoad, SpecError> {
     move |config, volumes, sector_bytes, _| TraceLoad::new(replay, &config.load, &config.limits, volumes, sector_bytes)
+}
+
+/// A load of which each request leaves a row.
+pub(super) fn recorded<L: Generator>(
+    load: impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<L, SpecError>,
+    log: RequestLog,
+) -> impl FnOnce(&SimConfig, &[Volume], u32, Seed) -> Result<RecordedLoad<L>, SpecError> {
+    move |config, volumes, sector_bytes, seed| {
+        Ok(RecordedLoad::new(load(config, volumes, sector_bytes, seed)?, log, sector_bytes))
+    }
 }
 
 /// The load of a configuration without files.
@@ -107,6 +118,23 @@ fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, Spe
     Ok(layout.volumes().iter().enumerate().map(|(i, volume)| of(i, volume.capacity_sectors)).collect())
 }
 
+/// Puts new members in the places of the missing ones, if that is asked for: those, and that none is whole yet.
+fn begin_rebuilds(config: &SimConfig, array: &mut Array) -> Result<Vec<(LeafId, Option<Instant>)>, SpecError> {
+    let Some(RebuildSpec { throttle }) = config.rebuild else { return Ok(Vec::new()) };
+    throttle.check().map_err(|(key, message)| SpecError::new(format!("rebuild.throttle.{key}"), message))?;
+    if config.missing.is_empty() {
+        let message = "no member is missing; accepted: beside missing = [2] or others";
+        return Err(SpecError::new("rebuild", message));
+    }
+    for &leaf in &config.missing {
+        if !array.member(leaf).writes() {
+            let replaced = array.replace_member(Instant::ZERO, leaf, throttle);
+            replaced.map_err(|error| SpecError::new("missing", error.to_string()))?;
+        }
+    }
+    Ok(config.missing.iter().map(|&leaf| (leaf, None)).collect())
+}
+
 impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
     pub(super) fn new(
         config: &SimConfig,
@@ -114,13 +142,17 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
         observer: &'o mut O,
     ) -> Result<Self, SpecError> {
         config.tree.validate()?;
-        let (devices, sector_bytes) = devices(config, config.tree.leaves())?;
+        let (mut devices, sector_bytes) = devices(config, config.tree.leaves())?;
         let sizes: Vec<u64> = devices.iter().map(Device::capacity_sectors).collect();
         let layout = Layout::new(&config.tree, &sizes, sector_bytes)?;
         let seed = Seed::new(config.seed).named("load");
         let load = load(config, layout.volumes(), sector_bytes, seed)?;
         let volumes = layout.volumes().len();
+        let merging = config.policy.merge_bytes > 0 || config.policy.plug;
+        let longest = config.policy.merge_bytes / u64::from(sector_bytes);
+        let blocks = merging.then(|| BlockLayer::new(longest, u64::from(sector_bytes)));
         let mut array = Array::new(layout, config.policy);
+        array.use_stripe_caches();
         for &leaf in &config.missing {
             if leaf as usize >= devices.len() {
                 let message = format!("member {leaf} of {}; accepted: 0 to {}", devices.len(), devices.len() - 1);
@@ -128,16 +160,28 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
             }
             array.set_member_state(leaf, MemberState::Missing);
         }
+        if !array.bears_its_losses() {
+            let message = format!("members {:?} are more than this array can lose", config.missing);
+            return Err(SpecError::new("missing", message));
+        }
+        let rebuilds = begin_rebuilds(config, &mut array)?;
         let walk_seed = Seed::new(config.seed).named("walks");
         let walks = Walks::new(&config.path, &config.host, volumes, devices.len(), walk_seed, L::WORKS)?;
+        for (leaf, device) in (0..).zip(&mut devices) {
+            if let Some(bus) = walks.as_ref().and_then(|walks| walks.bus(leaf)) {
+                let place = |e: SpecError| SpecError::new(format!("members[{leaf}].{}", e.key), e.message);
+                device.share_bus(bus).map_err(place)?;
+            }
+        }
         let caches = caches(config, array.layout())?;
         Ok(Sim {
             now: Instant::ZERO,
             array,
             load,
-            timers: Timers::new(devices.len()),
+            timers: Timers::new(devices.len(), merging),
             devices,
             walks,
+            blocks,
             issue_cost: Duration::from_s_f64(config.host.issue_us / 1e6),
             sector_bytes: u64::from(sector_bytes),
             requests: Vec::new(),
@@ -148,6 +192,7 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
             handled: 0,
             measuring: false,
             ledger: Ledger::default(),
+            rebuilds,
             observer,
         })
     }

@@ -41,7 +41,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             yield Finding(NAME, target, PASS, f"Every workload touched {told} of the span.")
             continue
         told = f"{fewest} tenth{'' if fewest == 1 else 's'}"
-        share = point.total("all_bytes") / len(point.rows) / max(int(point.rows[0]["user_bytes"]), 1)
+        share = point.total("all_bytes") / len(point.rows) / _span_bytes(point)
         evidence = (
             f"{few} of {len(touched)} points touched less than {_LEAST_PARTS} tenths of the span; {point.workload} "
             f"({point.array}, {point.level}) moved {_percent(share)} of it a run and touched {told}."
@@ -84,7 +84,7 @@ def tenths(point: Point, workload: Workload) -> int | None:
         return None
     if workload.task is not None and any(step.address is not None for step in workload.task):
         return None
-    user_bytes = max(int(point.rows[0]["user_bytes"]), 1)
+    user_bytes = _span_bytes(point)
     runs = [row for row in point.rows if row["all_requests"]]
     if not runs:
         return None
@@ -99,7 +99,15 @@ def tenths(point: Point, workload: Workload) -> int | None:
     if workload.address.kind == "mixed":
         drawn = 1.0 - workload.address.sequential - workload.address.local
     # Drawn from all over: with so many draws a tenth, none is missed but by a chance of nothing.
-    return min(_PARTS, *(int(drawn * row["all_requests"]) // _DRAWS_A_PART for row in runs))
+    fewest = min(int(row["all_requests"]) for row in runs)
+    return min(_PARTS, max(1, round(drawn * fewest) // _DRAWS_A_PART))
+
+
+def _span_bytes(point: Point) -> int:
+    """What its requests are spread over: of a twin so much as what it stands for holds."""
+    used = next((array.user_size for array in point.run.study.array if array.name == point.array), None)
+    whole = max(int(point.rows[0]["user_bytes"]), 1)
+    return whole if used is None else min(whole, used)
 
 
 def _tenths_of_scans(streams: int, share: float) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from raidlab.analysis.checks.finding import INVALID, PASS, SEVERITY, UNKNOWN, WARN, Finding
 from raidlab.analysis.metrics import Analysis
-from raidlab.results.facts import Content, Member, Moved, Traffic, Unknown, Volume
+from raidlab.results.facts import Content, DeviceBytes, Member, Traffic, Unknown, Volume
 from raidlab.study.schema import Array
 
 # More sentences than these of one check help nobody.
@@ -100,13 +100,13 @@ def content_of(member: Member) -> Content:
     return {"blocks": 0} if found is None or "unknown" in found else found
 
 
-def moved_below(member: Member) -> tuple[dict[str, Moved], float]:
+def moved_below(member: Member) -> tuple[dict[str, DeviceBytes], float]:
     """What moved at each device below a target over the whole run, and in how many seconds; nothing if not counted."""
     before, after = _counted(member.get("traffic")), _counted(member.get("traffic_after"))
     if before is None or after is None:
         return {}, 0.0
     then = before["devices"]
-    moved: dict[str, Moved] = {
+    moved: dict[str, DeviceBytes] = {
         name: {
             "read_bytes": now["read_bytes"] - then[name]["read_bytes"],
             "write_bytes": now["write_bytes"] - then[name]["write_bytes"],

@@ -15,6 +15,10 @@ from raidlab.study.words import ON_THE_CLOCK
 
 NAME = "single_run"
 _LARGE_SPREAD_PERCENT = 20.0
+REPEATED = (
+    "Each cell was run {repeats} times; the throughputs of its repeats range over {median} % of their mean in the "
+    "median cell and {worst} % in the worst."
+)
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -34,10 +38,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         elif repeats > 1:
             spreads = sorted(spread_percent(point.each_per_s("all_bytes")) or 0.0 for point in points)
             median, worst = spreads[len(spreads) // 2], spreads[-1]
-            evidence = (
-                f"Each cell was run {repeats} times; the throughputs of its repeats range over {median:.1f} % of their "
-                f"mean in the median cell and {worst:.0f} % in the worst."
-            )
+            evidence = REPEATED.format(repeats=repeats, median=f"{median:.1f}", worst=f"{worst:.0f}")
             if target in ON_THE_CLOCK and worst > _LARGE_SPREAD_PERCENT:
                 remedy = "Measure longer, repeat more, and keep other work off the machine."
                 yield Finding(NAME, target, WARN, evidence, remedy)

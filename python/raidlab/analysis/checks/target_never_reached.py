@@ -13,6 +13,11 @@ from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.metrics.comparison import NEVER_EXCEEDED
 
 NAME = "target_never_reached"
+MET = "All {searches} searches met their response-time target."
+BELOW = (
+    "{short} of {searches} searches ended at their deepest queue ({depth}) with p{percentile} still below "
+    "{target_ms} ms (for one, {array}, {workload}): their figures are lower bounds, not equal response times."
+)
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -22,12 +27,16 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         mine = [row for row in rows if row["target"] == target]
         short = [row for row in mine if row["bound"] == NEVER_EXCEEDED]
         if not short:
-            yield Finding(NAME, target, PASS, f"All {len(mine)} searches met their response-time target.")
+            yield Finding(NAME, target, PASS, MET.format(searches=len(mine)))
             continue
         one = short[0]
-        evidence = (
-            f"{len(short)} of {len(mine)} searches ended at their deepest queue ({one['depth']:g}) with p"
-            f"{one['percentile']:g} still below {one['target_ns'] / 1e6:g} ms (for one, {one['array']}, "
-            f"{one['workload']}): their figures are lower bounds, not equal response times."
+        evidence = BELOW.format(
+            short=len(short),
+            searches=len(mine),
+            depth=f"{one['depth']:g}",
+            percentile=f"{one['percentile']:g}",
+            target_ms=f"{one['target_ns'] / 1e6:g}",
+            array=one["array"],
+            workload=one["workload"],
         )
         yield Finding(NAME, target, WARN, evidence, "Raise load.hold.max_depth, or hold a shorter response time.")

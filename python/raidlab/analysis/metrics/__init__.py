@@ -18,6 +18,7 @@ import polars as pl
 from raidlab.analysis.metrics import (
     device_bytes_percent,
     disk_time_ms,
+    energy,
     idle_stages,
     outstanding,
     processors,
@@ -46,6 +47,7 @@ METRICS: tuple[Metric, ...] = (
     *idle_stages.METRICS,
     *processors.METRICS,
     *device_bytes_percent.METRICS,
+    *energy.METRICS,
 )
 
 

@@ -36,6 +36,8 @@ class HoldResult:
     target_ms: float
     throughput_mb_s: float | None
     """None where even one request at a time exceeds the target."""
+    iops: float | None
+    """Requests a second at that throughput, each of the mean size that the load of the comparison has shown."""
     depth: float | None
     relative_percent: float | None
     """Against the reference array at the same target, on the basis the study names."""
@@ -194,6 +196,7 @@ def held_rows(
             percentile=rows[0]["percentile"],
             target_ms=rows[0]["target_ns"] / 1e6,
             throughput_mb_s=None if rate is None else rate / 1e6,
+            iops=_requests_per_s(rate, points[array]),
             depth=mean_known(row["depth"] for row in rows),
             relative_percent=None if own is None or not reference else 100 * own / reference,
             bound=bounds[array],
@@ -203,6 +206,12 @@ def held_rows(
             else None,
         )
     return held
+
+
+def _requests_per_s(bytes_per_s: float | None, point: Point) -> float | None:
+    """A throughput in requests, whose mean size does not depend on the load."""
+    moved = point.total("all_bytes")
+    return None if bytes_per_s is None or not moved else bytes_per_s * point.total("all_requests") / moved
 
 
 def bound_of(rows: list[HoldRow]) -> str | None:

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from raidlab.analysis.metrics.metric import Metric
 from raidlab.analysis.metrics.point import Point
 from raidlab.analysis.model.slowest import mean_of_slowest, rotations
+from raidlab.study.cell import text_of
 from raidlab.study.expand import IDLE_DEPTH
 from raidlab.study.schema import Policy
 from raidlab.study.target import HostCost
@@ -110,14 +111,14 @@ def _visits(point: Point) -> _Visits | None:
     array = next(found for found in study.array if found.name == point.array)
     is_plain = work.trace is None and work.streams is None and work.files is None and work.task is None
     is_idle = point.load == "closed" and point.depth == IDLE_DEPTH
-    if not is_idle or not is_plain or work.size.kind != "fixed" or work.read not in (0, 1):
+    if point.missing or not is_idle or not is_plain or work.size.kind != "fixed" or work.read not in (0, 1):
         return None
     policy: Policy = array.policy or study.policy
     plan = _core.plan_io(
         json.dumps(point.run.tree(point.array)),
         _SECTOR_BYTES,
         _MEMBER_BYTES,
-        json.dumps(policy.model_dump()),
+        text_of(policy),
         "read" if work.read else "write",
         0,
         work.size.bytes,

@@ -16,6 +16,7 @@ from typing import Any
 
 import polars as pl
 
+from raidlab.analysis.model.access_count import failures_borne
 from raidlab.histogram import Histogram
 from raidlab.results import Run
 from raidlab.results.volumes import disk_count, member_count
@@ -103,6 +104,22 @@ class Point:
     def storage_efficiency(self) -> float | None:
         """The share of the members' capacity that holds user data; None where the array stands already."""
         return None if self.standing is not None else float(self.rows[0]["storage_efficiency"])
+
+    @property
+    def failures_borne(self) -> int | None:
+        """How many members may fail besides those missing, whichever; None where nothing tells."""
+        if self.standing is not None:
+            return None
+        try:
+            return max(0, failures_borne(self.run.tree(self.array)) - len(self.missing))
+        except ValueError:
+            # A run folder may hold what no engine wrote.
+            return None
+
+    @property
+    def missing(self) -> list[int]:
+        """The members that the study takes out of the array."""
+        return next((array.missing for array in self.run.study.array if array.name == self.array), [])
 
     @property
     def standing(self) -> Array | None:

@@ -3,7 +3,8 @@
 In the simulator it is what the station of the host's processors did, with the part of it that was parity; on real
 members the time of raidlab's own threads, user and system, over all processors of the machine, of which nobody tells
 apart what was parity: there, a level with parity is set beside one without. Work that the kernel does in threads of its
-own (a loop device's, a file system's) is not in it.
+own (md's, a loop device's, a file system's) is not in it; it has a metric of its own, and so has the whole machine,
+other programs included.
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ def host_requests_percent(point: Point) -> float | None:
     """The rest of it: requests, accesses, their completions, copies."""
     parity, whole = host_parity_percent(point), host_cpu_percent(point)
     return None if parity is None or whole is None else whole - parity
+
+
+def machine_percent(point: Point, column: str) -> float | None:
+    """A column of the machine's time, as a share of all processors' time; None where nobody tells."""
+    spent, cpus, elapsed_ns = point.counted(column), point.run.facts["host"]["cpus"], point.total("elapsed_ns")
+    return None if spent is None or not cpus or not elapsed_ns else 100 * spent / (float(cpus) * elapsed_ns)
 
 
 def _station_percent(point: Point, name: str) -> float | None:
@@ -101,6 +108,27 @@ METRICS = (
         unit="us",
         meaning="processor time of raidlab's threads in the kernel, divided by the requests completed",
         compute=lambda point, reference: processor_time_us(point, "cpu_system_ns"),
+    ),
+    Metric(
+        kind="machine_cpu_percent",
+        title="processors, all programs",
+        unit="%",
+        meaning="share of this machine's processors that was busy, whoever for: raidlab, the kernel, other programs",
+        compute=lambda point, reference: machine_percent(point, "machine_busy_ns"),
+    ),
+    Metric(
+        kind="kernel_threads_cpu_percent",
+        title="processors, kernel threads",
+        unit="%",
+        meaning="share of this machine's processors that the kernel's own threads took: md's, a file system's, workers",
+        compute=lambda point, reference: machine_percent(point, "kernel_threads_ns"),
+    ),
+    Metric(
+        kind="kernel_threads_cpu_per_request_us",
+        title="kernel threads a request",
+        unit="us",
+        meaning="processor time of the kernel's own threads, divided by the requests completed",
+        compute=lambda point, reference: processor_time_us(point, "kernel_threads_ns"),
     ),
     Metric(
         kind="context_switches_per_request",

@@ -39,7 +39,7 @@ def access_count_model_percent(point: Point, reference: Point | None) -> float |
     workload = _workload(point)
     if reference is None or point.is_open or workload.trace is not None or workload.streams is not None:
         return None
-    if point.standing is not None or reference.standing is not None:
+    if point.standing is not None or reference.standing is not None or point.missing or reference.missing:
         return None
     try:
         return 100 * _against_no_redundancy(point) / _against_no_redundancy(reference)

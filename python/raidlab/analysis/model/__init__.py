@@ -5,12 +5,14 @@ Adding one: a `Form` in the list `FORMS` of a file that is listed here, with its
 Invariant: pure functions of trees and numbers; nothing here knows a run.
 """
 
-from raidlab.analysis.model import adjusted, closed_loop, flash, fork_join, queues, rules
+from raidlab.analysis.model import adjusted, closed_loop, flash, fork_join, queues, reliability, rules
 from raidlab.analysis.model.access_count import accesses, throughput_per_member_percent
 from raidlab.analysis.model.form import Form
 
 FORMS: dict[str, Form] = {
-    form.kind: form for room in (queues, fork_join, closed_loop, adjusted, rules, flash) for form in room.FORMS
+    form.kind: form
+    for room in (queues, fork_join, closed_loop, adjusted, rules, flash, reliability)
+    for form in room.FORMS
 }
 
 __all__ = ["FORMS", "accesses", "throughput_per_member_percent"]

@@ -54,9 +54,24 @@ def accesses(tree: Tree, size_bytes: int, *, write: bool) -> float:
     return one_copy * (_copies(tree) if write else 1)
 
 
+def failures_borne(tree: Tree) -> int:
+    """How many members may fail, whichever they are. What is no tree is a `ValueError`.
+
+    Examples
+    --------
+    >>> failures_borne({"kind": "mirror", "children": [{"kind": "member"}] * 3})
+    2
+    """
+    return _facts(tree)["tolerance"]
+
+
 def _copies(tree: Tree) -> int:
+    return _facts(tree)["losses_borne"] + 1
+
+
+def _facts(tree: Tree) -> _core.TreeFacts:
     try:
-        return _core.tree_facts(json.dumps(tree), _MEMBER_BYTES, _SECTOR_BYTES)["losses_borne"] + 1
+        return _core.tree_facts(json.dumps(tree), _MEMBER_BYTES, _SECTOR_BYTES)
     except _core.CellError as error:
         raise ValueError(f"is no tree: {error}") from None
 

@@ -147,6 +147,10 @@ def _buffer(disk: Fields) -> dict[str, Plain]:
 
 def _queue(disk: Fields) -> dict[str, Plain]:
     depth = max(disk.whole("Max queue length"), 1)
+    driver = _driver(disk)
+    if driver is not None and not driver.flag("Use queueing in subsystem"):
+        # The driver keeps back whatever the disk could take besides.
+        depth = 1
     queue = disk.inner("Scheduler")
     policy = queue.whole("Scheduling policy", 1)
     scheduler = _SCHEDULERS.get(policy, "fifo")
@@ -157,12 +161,45 @@ def _queue(disk: Fields) -> dict[str, Plain]:
             queue.note("Scheduling policy", f"is not modelled (accepted: {accepted}); first come, first served instead")
         for scheme in ("Sequential stream", "Overlapping request", "Scheduling timeout", "Scheduling priority"):
             queue.not_modelled(f"{scheme} scheme", 0, "is not modelled")
-    return {"queue_depth": depth, "scheduler": scheduler if depth > 1 else "fifo"}
+    keys: dict[str, Plain] = {"queue_depth": depth, "scheduler": scheduler if depth > 1 else "fifo"}
+    if driver is not None and (order := _order_of_driver(driver)) != "fifo":
+        keys["host_scheduler"] = order
+    return keys
+
+
+def _driver(disk: Fields) -> Fields | None:
+    """The host's driver above the disk; None where the file has none, or one without a queue."""
+    above = _above(disk.document, disk.block)
+    for node in above:
+        block = disk.document.named(disk.document.types.get(node.name, node.name))
+        if block is not None and block.kind == "disksim_iodriver" and "Scheduler" in block.parameters:
+            return Fields(block, disk.document, disk.notes)
+    return None
+
+
+def _order_of_driver(driver: Fields) -> Plain:
+    """In which order the driver gives the disk what waits with it."""
+    queue = driver.inner("Scheduler")
+    policy = queue.whole("Scheduling policy", 1)
+    order = _SCHEDULERS.get(policy)
+    for scheme in ("Sequential stream", "Overlapping request", "Scheduling timeout", "Scheduling priority"):
+        queue.not_modelled(f"{scheme} scheme", 0, "of the host's driver is not modelled")
+    if order is None or order == "sptf":
+        accepted = ", ".join(str(known) for known, word in _SCHEDULERS.items() if word != "sptf")
+        why = f"of the host's driver is not modelled (accepted: {accepted}); first come, first served instead"
+        queue.note("Scheduling policy", why)
+        return "fifo"
+    return order
+
+
+def _above(document: Document, disk: Block) -> list[Node]:
+    """The components above the disk, from the host down; none where the file has no topology."""
+    return next((path for root in document.topology if (path := _path(root, document, disk.name)) is not None), [])
 
 
 def _sector_ms(document: Document, disk: Block, notes: list[Note]) -> tuple[float, float]:
     """What the bus below which the disk hangs, and its controller, take for a sector, to the host and from it."""
-    above = next((path for root in document.topology if (path := _path(root, document, disk.name)) is not None), [])
+    above = _above(document, disk)
     read_ms = write_ms = 0.0
     for node in reversed(above):
         block = document.named(document.types.get(node.name, node.name))

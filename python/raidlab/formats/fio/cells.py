@@ -28,6 +28,7 @@ from raidlab.study.workload import (
     Address,
     DrawnRequests,
     FixedSize,
+    MixedAddress,
     SequentialAddress,
     StridedAddress,
     TableSize,
@@ -189,6 +190,12 @@ class _Importer:
             if align % SECTOR_BYTES:
                 self.problems.append(job.problem("blockalign", f"is not a multiple of {SECTOR_BYTES}"))
                 return None
+            if job.percentage_random < 100:
+                if job.random_distribution.kind == "zipf":
+                    message = "raidlab goes on from uniformly drawn places only"
+                    self.problems.append(job.problem("percentage_random", message, "no random_distribution beside it"))
+                    return None
+                return MixedAddress(kind="mixed", sequential=1 - job.percentage_random / 100), align
             if job.random_distribution.kind == "zipf":
                 return ZipfAddress(kind="zipf", theta=job.random_distribution.theta), align
             return UniformAddress(kind="uniform"), align

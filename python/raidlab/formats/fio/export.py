@@ -162,7 +162,7 @@ def _address(job: _Job, cell: DirectCell, least: int, lengths: list[int], sector
         "listed": "fio's jobs hold no list of places",
         "mixed": "fio knows no requests near the last one",
     }
-    if address.kind in unknown:
+    if address.kind in unknown and not (address.kind == "mixed" and address.local == 0):
         accepted = "uniform, zipf, sequential, strided or aligned_stripe"
         raise CannotExportError("workload.address.kind", unknown[address.kind], address.kind, accepted)
     if address.kind == "zipf":
@@ -170,7 +170,12 @@ def _address(job: _Job, cell: DirectCell, least: int, lengths: list[int], sector
             job.comments.append("zipf: fio takes no theta of 1")
         theta = 1.0001 if address.theta == 1 else address.theta
         job.options["random_distribution"] = f"zipf:{theta:.10g}"
-    if address.kind in ("uniform", "aligned_stripe"):
+    if address.kind == "mixed":
+        percent = 100 * (1 - address.sequential)
+        job.options["percentage_random"] = str(round(percent))
+        if abs(percent - round(percent)) > 1e-6:
+            job.comments.append(f"percentage_random: fio takes whole percentages only; asked for {percent:.4g} %")
+    if address.kind in ("uniform", "aligned_stripe", "mixed"):
         # raidlab draws with replacement; fio's map of blocks visited would not.
         job.options["norandommap"] = None
     if address.kind == "strided":

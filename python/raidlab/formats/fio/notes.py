@@ -17,20 +17,27 @@ def notes_of(job: Job, kinds: list[str], *, shared: bool) -> list[str]:
     return notes
 
 
+def depth_note(job: Job) -> str | None:
+    """Why fio does not keep ``iodepth`` requests in flight; None where it does."""
+    if job.iodepth > 1 and job.ioengine in WAITING_ENGINES:
+        return f"iodepth={job.iodepth}: {job.ioengine} waits for each request, so the depth is 1, in fio as here"
+    if job.iodepth > 1 and job.ioengine == "libaio" and not job.direct:
+        return (
+            f"iodepth={job.iodepth} without direct=1: libaio then waits at submission and its real depth is nearer 1; "
+            "here the depth is kept"
+        )
+    return None
+
+
 def _engine(job: Job) -> list[str]:
     notes = []
     engine = job.ioengine
-    if engine in WAITING_ENGINES and job.iodepth > 1:
-        notes.append(f"iodepth={job.iodepth}: {engine} waits for each request, so the depth is 1, in fio as here")
     if engine == "mmap":
         notes.append("ioengine=mmap: read and written through the page cache by system calls, not by page faults")
     if engine == "posixaio":
         notes.append("ioengine=posixaio: through io_uring; glibc's threads serve one request a file at a time")
-    if engine == "libaio" and not job.direct and job.iodepth > 1:
-        notes.append(
-            f"iodepth={job.iodepth} without direct=1: libaio then waits at submission and its real depth is nearer 1; "
-            "here the depth is kept"
-        )
+    if (note := depth_note(job)) is not None:
+        notes.append(note)
     elif engine == "libaio":
         notes.append("ioengine=libaio: through io_uring, which keeps the same depth in flight")
     if job.batch_submit != job.batch_complete_max:

@@ -164,6 +164,7 @@ class Job:
     random_distribution: Distribution = _option(
         Distribution(), _without_base(values.distribution), "random, zipf:THETA"
     )
+    percentage_random: int = _option(100, _share, _PERCENT_ACCEPTED)
     norandommap: bool = _switch(is_bare=True)
     size: Extent | None = _extent(None)
     io_size: Extent | None = _extent(None)

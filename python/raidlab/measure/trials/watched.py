@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from raidlab.results.facts import MovedAt, UnaskedTraffic
+from raidlab.results.facts import NamedDeviceBytes, UnaskedTraffic
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.kernel_facts.stack import StackedDevice, counters, stack_below
 
@@ -31,7 +31,7 @@ def watch(
     ]
 
 
-def moved(name: str, before: tuple[int, int], after: tuple[int, int]) -> MovedAt:
+def moved(name: str, before: tuple[int, int], after: tuple[int, int]) -> NamedDeviceBytes:
     """What a device moved between two readings."""
     return {"name": name, "read_bytes": after[0] - before[0], "write_bytes": after[1] - before[1]}
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.basis import fitted_figures, with_basis
-from raidlab.published.compare.conclude import CONCLUSIONS, conclusions_on
+from raidlab.published.compare.conclude import conclusions_on
 from raidlab.published.compare.evaluate import DERIVED, Evaluation, ids_of
 from raidlab.published.compare.left_out import read_left_out, write_left_out
 from raidlab.published.compare.row import (
@@ -24,7 +24,16 @@ from raidlab.published.compare.row import (
     PublishedRow,
     error_of,
 )
-from raidlab.published.compare.summary import FILE, HEADER, Errors, errors_of, held_words, write_csv
+from raidlab.published.compare.summary import (
+    FILE,
+    HEADER,
+    Errors,
+    bases_of,
+    errors_of,
+    held_counts,
+    held_words,
+    write_csv,
+)
 from raidlab.published.quantities import Source
 from raidlab.study.mapping import Mapping
 from raidlab.study.parameters import Parameter
@@ -58,7 +67,7 @@ class PublishedComparison:
     @property
     def conclusions(self) -> list[PublishedRow]:
         """The study's conclusions, target by target."""
-        return [row for row in self.rows if row.table.startswith(CONCLUSIONS)]
+        return [row for row in self.rows if row.is_conclusion]
 
     @property
     def asked(self) -> list[PublishedRow]:
@@ -71,7 +80,7 @@ class PublishedComparison:
     @property
     def published(self) -> list[PublishedRow]:
         """The rest: what was published, and what is derived."""
-        return [row for row in self.rows if not row.table.startswith(CONCLUSIONS)]
+        return [row for row in self.rows if not row.is_conclusion]
 
     @property
     def data_points(self) -> int:
@@ -142,9 +151,11 @@ __all__ = [
     "Published",
     "PublishedComparison",
     "PublishedRow",
+    "bases_of",
     "compare_run",
     "error_of",
     "errors_of",
+    "held_counts",
     "held_words",
     "ids_of",
     "parameters_of",

@@ -159,11 +159,16 @@ class Words:
         is_met: bool,
     ) -> tuple[str, str]:
         """What both sides have in common, and their figures."""
-        of, (whose, other) = self._apart([comparison.first, comparison.second], known)
+        first, second = comparison.first, comparison.second
+        # "0.9 x" is said as a share; of a factor on either side it is told as it stands.
+        times, single = second.factor if first.names and first.factor[0] == 1.0 else (1.0, second)
+        of, (whose, other) = self._apart([first, single], known)
+        share_asked = f" {_number(100 * times)} %" if times != 1.0 else ""
         asked = _SIGNS.get(comparison.sign[0], ("", ""))[not comparison.is_asked]
         if comparison.sign == "about":
             asked = f"{'within' if comparison.is_asked else 'further than'} {comparison.within.value(known):.3g} %"
-        first, second = comparison.first, comparison.second
+        if share_asked:
+            asked += f" {'of' if comparison.sign == 'about' else 'than'}{share_asked}"
         if not second.names or not first.names:
             one, bound = (first, second) if not second.names else (second, first)
             if one is second:
@@ -172,13 +177,14 @@ class Words:
             asked = _BOUNDS.get(asked, f"{asked} of" if comparison.sign == "about" else asked)
             return of, f"{whose if one is first else other} is {figure_of(one, known, repeats)}, asked {asked} {limit}"
         if first.value(known) > 0 and second.value(known) > 0:
-            share = figure_of(first, known, repeats, of=second)
+            share = figure_of(first, known, repeats, of=single)
             # What is reckoned of several is neither given nor taken.
             verb = "is" if "'" in whose else self._verb(first, whose)
             said = f"{whose} {verb} {share} of {other}"
         else:
-            said = f"{whose} is {figure_of(first, known, repeats)}, {other} {figure_of(second, known, repeats)}"
-        return of, said if is_met and comparison.sign != "about" else f"{said} (asked: {asked})"
+            said = f"{whose} is {figure_of(first, known, repeats)}, {other} {figure_of(single, known, repeats)}"
+        is_plain = is_met and comparison.sign != "about" and not share_asked
+        return of, said if is_plain else f"{said} (asked: {asked})"
 
     def _apart(self, sides: Sequence[Expression], known: Mapping[str, Operand]) -> tuple[str, list[str]]:
         """What the measures of both sides have in common, and what each side is called besides."""

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from raidlab.published.compare.evaluate import Evaluation
-from raidlab.published.compare.row import Published, PublishedRow
+from raidlab.published.compare.row import CONCLUSIONS, NOT_EVALUATED, Published, PublishedRow
 from raidlab.published.quantities import Source
 from raidlab.study.expression import read
 from raidlab.study.mapping import QUANTITIES, Mapping
-
-CONCLUSIONS = "conclusions"
 
 
 def conclusions_on(mapping: Mapping, source: Source, fitted_to: Collection[str] = ()) -> list[PublishedRow]:
@@ -26,7 +24,7 @@ def conclusions_on(mapping: Mapping, source: Source, fitted_to: Collection[str] 
                 name,
                 one.holds,
                 Published(""),
-                "not evaluated",
+                NOT_EVALUATED,
                 table=f"{CONCLUSIONS} on {target}",
                 note=one.note,
                 says=one.says,

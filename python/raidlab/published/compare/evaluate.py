@@ -15,7 +15,16 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 from raidlab.published.compare.clause import Words, judged, words_of
-from raidlab.published.compare.row import ARITHMETIC, FITTED, Kind, Published, PublishedRow, Verdict, error_of
+from raidlab.published.compare.row import (
+    ARITHMETIC,
+    FITTED,
+    NOT_EVALUATED,
+    Kind,
+    Published,
+    PublishedRow,
+    Verdict,
+    error_of,
+)
 from raidlab.published.quantities import KINDS, NotThereError, Reading, Source, read_measure
 from raidlab.published.quantities.kind import repeats_of
 from raidlab.stats import mean_interval
@@ -50,10 +59,13 @@ class Evaluation:
 
     def rows(self, only: set[str] | None = None) -> Iterator[PublishedRow]:
         """All rows: claims, what is derived, tables; ``only`` those of some ids and tables."""
-        for claim in read_claims(self.mapping.published):
+        claims = read_claims(self.mapping.published)
+        said = {claim.id: claim.conditions for claim in claims}
+        for claim in claims:
             # A claim that is a conclusion, too, is asked of every target (`conclusions_on`), this one among them.
             if claim.id not in self.mapping.quantities.conclusion and (only is None or claim.id in only):
-                yield self._claim(claim)
+                row = self._claim(claim)
+                yield replace(row, of=_without_ids(row.of, said))
         for name, derived in self.mapping.quantities.derived.items():
             if only is None:
                 yield self._derived(name, derived)
@@ -77,21 +89,22 @@ class Evaluation:
     def _claim(self, claim: Claim) -> PublishedRow:
         mapped = self.mapping.quantities.claim.get(claim.id)
         note = mapped.note if mapped else ""
+        of = (mapped.of if mapped else "") or claim.title
 
         def ended(verdict: Verdict, why: str) -> PublishedRow:
             unit = mapped.unit if mapped and mapped.unit else claim.unit
             published = Published(claim.value, claim.low, claim.high, unit)
-            return PublishedRow(claim.where, claim.id, "", published, verdict, table=CLAIMS, note=why, of=claim.title)
+            return PublishedRow(claim.where, claim.id, "", published, verdict, table=CLAIMS, note=why, of=of)
 
         if mapped is None:
             if claim.checkable_by == _NOT_CHECKABLE:
-                return ended("not evaluated", "no run could check it")
+                return ended(NOT_EVALUATED, "no run could check it")
             return ended("error", "is not mapped to a quantity")
         if mapped.not_evaluated is not None:
-            return ended("not evaluated", mapped.not_evaluated)
+            return ended(NOT_EVALUATED, mapped.not_evaluated)
         published = _published(claim, mapped)
         text = mapped.value or mapped.holds or ""
-        row = PublishedRow(claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note, of=claim.title)
+        row = PublishedRow(claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note, of=of)
         if mapped.holds is not None:
             # An order is printed in few words: what it is of stands in its conditions.
             says = f"{published.text} {published.unit}".strip()
@@ -103,7 +116,12 @@ class Evaluation:
         """A figure beyond what was published."""
         text = derived.value or derived.holds or ""
         printed = Published(derived.printed, unit=derived.unit)
-        row = PublishedRow(derived.where, name, text, printed, "compared", table=DERIVED, note=derived.note)
+        row = PublishedRow(
+            *(derived.where, name, text, printed, "compared"),
+            table=DERIVED,
+            note=derived.note,
+            of=derived.of or name.replace("-", " "),
+        )
         place = f"{QUANTITIES}: derived.{name}.{'value' if derived.holds is None else 'holds'}"
         return self._of_quantities(row, text, place, holds=derived.holds is not None)
 
@@ -113,7 +131,7 @@ class Evaluation:
     def _table(self, columns: TableColumns, table: PublishedTable) -> Iterator[PublishedRow]:
         if columns.not_evaluated is not None:
             note = columns.not_evaluated
-            yield PublishedRow(table.name, table.name, "", Published(""), "not evaluated", table=table.name, note=note)
+            yield PublishedRow(table.name, table.name, "", Published(""), NOT_EVALUATED, table=table.name, note=note)
         for line in table.rows:
             keys = columns.keys_of(line)
             why = columns.skipped(keys)
@@ -134,7 +152,7 @@ class Evaluation:
                 expression = read(column.value)
                 if why is not None:
                     named = _named(expression, measures)
-                    yield replace(row, verdict="not evaluated", note=why, measures=named)
+                    yield replace(row, verdict=NOT_EVALUATED, note=why, measures=named)
                 else:
                     place = f"{COLUMNS}: table '{columns.file}', column.{name}.value"
                     yield self.worked_out(row, expression, measures, operands_of(keys), holds=False, place=place)
@@ -150,7 +168,7 @@ class Evaluation:
         note = order.note.get(text, "")
         row = PublishedRow(text, f"{table}:{text}", order.holds.get(text, ""), Published(printed), "error", table=table)
         if (why := order.not_evaluated.get(text)) is not None:
-            return replace(row, verdict="not evaluated", note=why)
+            return replace(row, verdict=NOT_EVALUATED, note=why)
         if text not in order.holds:
             return replace(row, note=f"columns.toml does not say what the order in '{column}' means here")
         place = f"{COLUMNS}: table '{table}', order.{column}.holds, '{text}'"
@@ -180,9 +198,9 @@ class Evaluation:
                 exact = {name for name in known.readings if not KINDS[str(measures[name]["kind"])].is_run}
                 verdict, clauses = judged(expression, known, repeats, Words(measures), exact | set(operands))
             else:
-                interval = mean_interval([float(expression.value(numbers)) for numbers in repeats])
+                interval = mean_interval(_of_each(expression, known))
         except NoReadingError as error:
-            return replace(row, verdict="not evaluated", note=f"the run does not have: {error}")
+            return replace(row, verdict=NOT_EVALUATED, note=f"the run does not have: {error}")
         except ValueError as error:
             return replace(row, verdict="error", note=f"{place}: {error}")
         kind = self.kind_of(row, [measures[name] for name in known.readings])
@@ -216,6 +234,17 @@ class Evaluation:
         return fit is not None and any(fnmatchcase(row.id, pattern) for pattern in fit.held_out)
 
 
+def _of_each(expression: Expression, known: Known) -> list[float]:
+    """What an expression comes to in each repeat."""
+    try:
+        return [float(expression.value(numbers)) for numbers in known.repeats()]
+    except KeyError:
+        # Where it branches, a repeat may turn another way than all together, to names that nothing had asked for.
+        for name in sorted(expression.names):
+            known[name]
+        return [float(expression.value(numbers)) for numbers in known.repeats()]
+
+
 def _named(expression: Expression, measures: Measures) -> tuple[Mapping[str, object], ...]:
     """The measures that an expression names."""
     return tuple(measures[name] for name in sorted(expression.names & set(measures)))
@@ -234,6 +263,17 @@ def ids_of(mapping: StudyMapping) -> list[str]:
 def row_id(table: str, keys: Mapping[str, str], column: str) -> str:
     """What a figure of a table is called: table, keys and column."""
     return f"{table}:{','.join(text for text in keys.values() if text)}:{column}"
+
+
+def _without_ids(title: str, said: Mapping[str, str]) -> str:
+    """A claim's title with the conditions of the claims that it names in place of their ids.
+
+    Examples
+    --------
+    >>> _without_ids("conclusion: as u00-read; write", {"u00-read": "three nodes"})
+    'conclusion: as three nodes; write'
+    """
+    return re.sub(r"[^ ;]+", lambda word: said.get(word[0], word[0]), title)
 
 
 def _cell_in_words(table: str, keys: Mapping[str, str], column: str, unit: str) -> str:

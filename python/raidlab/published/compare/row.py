@@ -18,6 +18,9 @@ from raidlab.study.published import half_unit, number
 
 Kind = Literal["fitted", "partly fitted", "predicted", "measured", "arithmetic", ""]
 Verdict = Literal["compared", "holds", "fails", "within the noise", "no published value", "not evaluated", "error"]
+NOT_EVALUATED: Verdict = "not evaluated"
+# What conclusions are summed up with begins so.
+CONCLUSIONS = "conclusions"
 ARITHMETIC: Kind = "arithmetic"
 FITTED: Kind = "fitted"
 PARTLY: Kind = "partly fitted"
@@ -116,9 +119,19 @@ class PublishedRow:
         return self.of or self.says or self.id
 
     @property
+    def is_evaluated(self) -> bool:
+        """Whether the run was asked for it."""
+        return self.verdict != NOT_EVALUATED
+
+    @property
     def is_judged(self) -> bool:
         """Whether it is a claim or a conclusion that could be tested."""
         return self.verdict in ("holds", "fails", NOISE)
+
+    @property
+    def is_conclusion(self) -> bool:
+        """Whether it is a conclusion, which is asked of every target."""
+        return self.table.startswith(CONCLUSIONS)
 
     @property
     def is_single(self) -> bool:

@@ -87,17 +87,28 @@ def held_words(rows: Sequence[PublishedRow], what: str) -> str:
     >>> held_words([row, failing, fitted], "conclusions hold")
     '2 of 3 conclusions hold (1 of 2 on predicted figures, 1 of 1 on fitted ones); 1 fails'
     """
+    held, *rest = held_counts(rows, what)
+    return "; ".join([f"{held} ({bases_of(rows)})", *rest])
+
+
+def held_counts(rows: Sequence[PublishedRow], what: str) -> list[str]:
+    """How many claims and conclusions hold, how many fail, and how many are within the noise."""
     judged = [row for row in rows if row.is_judged]
-    groups = {kind: mine for kind in _BASES if (mine := [row for row in judged if row.kind == kind])}
-    apart = [
-        f"{_held(mine) if len(groups) > 1 else 'all'} on {kind} {'ones' if index else 'figures'}"
-        for index, (kind, mine) in enumerate(groups.items())
-    ]
-    said = [f"{_held(judged)} {what} ({', '.join(apart)})"]
+    said = [f"{_held(judged)} {what}"]
     for verdict in ("fails", NOISE):
         if count := sum(row.verdict == verdict for row in judged):
             said.append(f"{count} {'fail' if verdict == 'fails' and count > 1 else verdict}")
-    return "; ".join(said)
+    return said
+
+
+def bases_of(rows: Sequence[PublishedRow]) -> str:
+    """How many claims and conclusions hold, by what they rest on."""
+    judged = [row for row in rows if row.is_judged]
+    groups = {kind: mine for kind in _BASES if (mine := [row for row in judged if row.kind == kind])}
+    return ", ".join(
+        f"{_held(mine) if len(groups) > 1 else 'all'} on {kind} {'ones' if index else 'figures'}"
+        for index, (kind, mine) in enumerate(groups.items())
+    )
 
 
 def _held(rows: Sequence[PublishedRow]) -> str:

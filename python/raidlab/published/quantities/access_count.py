@@ -20,6 +20,8 @@ def read(keys: Keys, source: Source) -> Reading | None:
         raise NotThereError(f"'{keys.workload}' replays a trace, which has no mean size before it is read")
     if keys.array in source.run.standing:
         raise NotThereError(f"'{keys.array}' stands already: the model counts the accesses of raidlab's own trees")
+    if any(one.missing for one in study.array if one.name == keys.array):
+        raise NotThereError(f"'{keys.array}' lacks members: the model counts the accesses of whole arrays")
     tree = source.run.tree(keys.array)
     try:
         return Reading(throughput_per_member_percent(tree, workload.size.typical_bytes, workload.read))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Literal
 
 from raidlab.published.quantities.kind import Kind, NotThereError, Reading, Source
+from raidlab.study.cell import text_of
 from raidlab.study.schema import Policy
 from raidlab.study.words import Bytes, Line, Table
 
@@ -44,7 +44,7 @@ def read(keys: Keys, _source: Source) -> Reading | None:
             _core.parse_tree(keys.tree),
             _SECTOR_BYTES,
             _MEMBER_BYTES,
-            json.dumps(keys.policy.model_dump()),
+            text_of(keys.policy),
             keys.op,
             keys.offset,
             keys.size,

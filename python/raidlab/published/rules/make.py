@@ -11,10 +11,13 @@ Invariants:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from raidlab.analysis.margins.crossing import place_of
+from raidlab.analysis.margins.prices import FARTHEST, turn_of
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.clause import NOISE, Judged, Words, figure_of, judged, sentence_of
 from raidlab.published.quantities import Reading, Source, read_planned
@@ -25,10 +28,6 @@ from raidlab.stats import NOTHING_SHOWN_PERCENT, differs, mean_interval, ratio_i
 from raidlab.study.expression import read
 
 Verdict = Literal["borne out", "not told apart", "not borne out", "not answered"]
-# A price is looked at up to so many times higher and lower.
-_FARTHEST = 10.0
-_STEPS = 40
-_HALVINGS = 20
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,9 @@ class Turn:
     factor: float
     first: str
     instead: str
+    low: float | None = None
+    high: float | None = None
+    """The 95 % interval of the factor; None where repeats do not all turn there, or there are none."""
 
 
 @dataclass(frozen=True)
@@ -289,22 +291,52 @@ def _told(row: CandidateFigures, by: str, figure: ChoiceFigure) -> str:
 
 def _turns(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], prices: Mapping[str, float]) -> list[Turn]:
     """For every figure that prices go into: how far each price may move before another candidate is first."""
+    repeats = _repeats(measured)
     found = []
     for figure, spec in plan.figure.items():
         first = _first(_rows(plan, measured, prices), figure, spec.want)
         if first is None or not _depends(plan, figure, _is_priced):
             continue
         for price in plan.price:
-
-            def leader(factor: float, figure: str = figure, price: str = price) -> str | None:
-                dearer = {**prices, price: prices[price] * factor}
-                return _first(_rows(plan, measured, dearer), figure, plan.figure[figure].want)
-
-            for direction in (_FARTHEST, 1 / _FARTHEST):
-                turn = _turn_of(leader, first, direction)
-                if turn is not None:
-                    found.append(Turn(figure, price, turn[0], first, turn[1]))
+            for direction in (FARTHEST, 1 / FARTHEST):
+                turn = turn_of(_leader(plan, measured, prices, figure, price), first, direction)
+                if turn is None:
+                    continue
+                each = [turn_of(_leader(plan, one, prices, figure, price), first, direction) for one in repeats]
+                logs = [math.log(one[0]) for one in each if one is not None and one[1] == turn[1]]
+                low, high = place_of(logs, math.log)[1:] if len(logs) == len(repeats) > 1 else (None, None)
+                found.append(Turn(figure, price, turn[0], first, turn[1], low, high))
     return found
+
+
+def _leader(
+    plan: ChoicePlan,
+    measured: Mapping[str, Mapping[str, Reading]],
+    prices: Mapping[str, float],
+    figure: str,
+    price: str,
+) -> Callable[[float], str | None]:
+    """Who is first by a figure where a price is so many times what it is."""
+
+    def leader(factor: float) -> str | None:
+        dearer = {**prices, price: prices[price] * factor}
+        return _first(_rows(plan, measured, dearer), figure, plan.figure[figure].want)
+
+    return leader
+
+
+def _repeats(measured: Mapping[str, Mapping[str, Reading]]) -> list[dict[str, dict[str, Reading]]]:
+    """What each repeat by itself measured of every candidate; nothing where they have not been repeated alike."""
+    counts = {len(reading.each) for values in measured.values() for reading in values.values() if reading.each}
+    if len(counts) != 1:
+        return []
+    return [
+        {
+            name: {key: Reading(reading.each[number]) if reading.each else reading for key, reading in values.items()}
+            for name, values in measured.items()
+        }
+        for number in range(counts.pop())
+    ]
 
 
 def _depends(plan: ChoicePlan, figure: str, on: Callable[[ChoicePlan, str], bool]) -> bool:
@@ -321,22 +353,6 @@ def _is_priced(plan: ChoicePlan, figure: str) -> bool:
 
 def _is_measured(plan: ChoicePlan, figure: str) -> bool:
     return plan.figure[figure].measure is not None
-
-
-def _turn_of(leader: Callable[[float], str | None], first: str, farthest: float) -> tuple[float, str] | None:
-    """The factor nearest to 1 at which another is first; None up to the farthest."""
-    before = 1.0
-    for step in range(1, _STEPS + 1):
-        factor = farthest ** (step / _STEPS)
-        if leader(factor) in (first, None):
-            before = factor
-            continue
-        low, high = before, factor
-        for _ in range(_HALVINGS):
-            middle = (low * high) ** 0.5
-            low, high = (middle, high) if leader(middle) == first else (low, middle)
-        return high, leader(high) or ""
-    return None
 
 
 def _totals(plan: ChoicePlan, rows: list[CandidateFigures]) -> dict[str, list[tuple[float, float]]]:

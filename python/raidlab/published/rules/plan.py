@@ -129,7 +129,7 @@ def load_choice(study_file: Path) -> ChoicePlan:
     file = study_file.parent / CHOICE
     if not file.is_file():
         message = f"has no {CHOICE}, which says what is chosen by what"
-        raise InputError.one("study", message, value=f"'{file.parent.name}'", accepted="a study with rules of choice")
+        raise InputError.one("study", message, value=f"'{study_file}'", accepted="a study with rules of choice")
     plan, reporter = read_table(file, ChoicePlan)
     _check_figures(plan, reporter)
     for index, rule in enumerate(plan.rule):

@@ -79,10 +79,11 @@ def turn_lines(choice: Choice) -> list[str]:
     arrays = {row.name: row.array for row in choice.rows}
     lines = []
     for turn in choice.turns:
-        title = choice.plan.figure[turn.figure].in_a_sentence
+        title, now = choice.plan.figure[turn.figure].in_a_sentence, choice.prices[turn.price]
+        ends = "" if turn.low is None or turn.high is None else f", {now * turn.low:,.4g} to {now * turn.high:,.4g}"
         lines.append(
             f"By {title}: {arrays[turn.instead]} comes before {arrays[turn.first]} once {turn.price} is "
-            f"{choice.prices[turn.price] * turn.factor:,.5g} ({100 * (turn.factor - 1):+.0f} %)."
+            f"{now * turn.factor:,.5g} ({100 * (turn.factor - 1):+.0f} %{ends})."
         )
     return lines
 

@@ -72,7 +72,7 @@ def load_plan(study_file: Path) -> SheetPlan:
     file = study_file.parent / SHEET
     if not file.is_file():
         message = f"has no {SHEET}, which says what its tests require"
-        raise InputError.one("study", message, value=f"'{file.parent.name}'", accepted="an acceptance test")
+        raise InputError.one("study", message, value=f"'{study_file}'", accepted="an acceptance test")
     plan, reporter = read_table(file, SheetPlan)
     names = [test.name for test in plan.test]
     for index, test in enumerate(plan.test):

@@ -20,6 +20,7 @@ from raidlab.report.figures import (
     file_sizes,
     layout,
     member_time,
+    prediction,
     printed,
     quantities,
     rate_over_time,
@@ -39,6 +40,7 @@ COMMON = (
     throughput_against_p90,
     rate_over_time,
     member_time,
+    prediction,
 )
 OWN = (
     curves,

@@ -140,7 +140,9 @@ def _chart(panel: _Bars, spec: StudyFigure, most: float) -> Chart:
         titles = [title for title in titles if any(mark.part == title for mark in parts)]
     scale = alt.Scale(domain=[0, most or 1.0], nice=False)
     place = names_at_left(names, 200)
-    legend = alt.Legend(columns=1 if max(map(len, colours)) > _LONG_PART else 2) if len(metrics) > 1 else None
+    # What was printed has a legend of its own at the right of this one.
+    columns = 1 if over or max(map(len, colours)) > _LONG_PART else 2
+    legend = alt.Legend(columns=columns) if len(metrics) > 1 else None
     x = alt.X(
         "value:Q",
         title=axis_title(metrics),

@@ -112,8 +112,9 @@ def columns_for(shown: Sequence[str], most: int = 3) -> int:
 
 
 def names_at_left(names: Sequence[str], room: int) -> alt.Y:
-    """The axis of bars: a name each, as long as ``room`` pixels."""
-    return alt.Y("line:N", sort=list(names), title=None, axis=alt.Axis(ticks=False, domain=False, labelLimit=room))
+    """The axis of bars: a name each, as long as ``room`` pixels, on as many lines as it has."""
+    lines = alt.Axis(ticks=False, domain=False, labelLimit=room, labelExpr=r"split(datum.label, '\n')")
+    return alt.Y("line:N", sort=list(names), title=None, axis=lines)
 
 
 def upward(title: str) -> alt.Y:

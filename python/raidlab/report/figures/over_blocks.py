@@ -117,8 +117,9 @@ def _chart(
     if spec.scale == "log":
         xs = {mark.x for mark in marks}
         ends = [end for mark in [*marks, *over] for end in mark.interval or ()]
-        # Sizes are few and speak for themselves; of amounts there is one for each size and number.
-        ticks = sorted(xs) if len(xs) <= _MOST_TICKS else _decades(min(xs), max(xs))
+        # Sizes are few and speak for themselves; of amounts there is one for each size and number, and few are round.
+        speak = len(xs) <= _MOST_TICKS and all((2 * x).is_integer() for x in xs)
+        ticks = sorted(xs) if speak else _decades(min(xs), max(xs))
         place = alt.X(
             "x:Q",
             title=f"{x_title}, log scale",

@@ -134,10 +134,14 @@ def hollow_on_bars(
     """The same over bars, in ink; ``bars`` is the colour of those that have one."""
     if not marks:
         return []
-    drawn = alt.Chart(data_of(marks)).mark_point(
-        filled=False, size=_SIZE * 0.6, strokeWidth=_WIDTH, opacity=1, color=INK, shape="circle"
+    chart, size = alt.Chart(data_of(marks)), _SIZE * 0.6
+    # Ink is dark on light paper and light on dark, as bars may be too: a rim of paper sets it off from any of them.
+    rim = chart.mark_point(
+        filled=False, size=size, strokeWidth=3 * _WIDTH, opacity=1, stroke="white", shape="circle", aria=False
     )
-    layers = [drawn.encode(y=place, x=along, description="tip:N", **encoding), told_apart(bars)]
+    ring = chart.mark_point(filled=False, size=size, strokeWidth=_WIDTH, opacity=1, color=INK, shape="circle")
+    at = {"y": place, "x": along, **encoding}
+    layers = [rim.encode(**at), ring.encode(description="tip:N", **at), told_apart(bars)]
     if spans := [mark for mark in marks if mark.has_stroke]:
         rule = alt.Chart(data_of(spans)).mark_rule(strokeWidth=_WIDTH, strokeDash=[2, 2], aria=False, color=INK)
         layers.insert(0, rule.encode(y=place, x=alt.X("low:Q"), x2="high:Q", **encoding))

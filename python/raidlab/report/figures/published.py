@@ -20,6 +20,7 @@ from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.style import COLOURS, INK
 from raidlab.report.figures.words import number
 from raidlab.study.published import number as printed_number
+from raidlab.wrapping import wrapped
 
 KIND = "published"
 NEAR, MISS = "near", "miss"
@@ -30,6 +31,8 @@ _EDGE = 30.0
 # So many misses are drawn, the largest first; the page's table has all.
 _MOST = 14
 _JITTER_STEPS = 7
+# A line of a miss's name, which fits in its room.
+_NAME_LETTERS = 36
 _PRINTED = 100.0
 # By the side on which a mark lies beyond its panel.
 _OUTWARDS = {-1: "triangle-left", 1: "triangle-right"}
@@ -152,20 +155,30 @@ def _errors(rows: list[PublishedRow]) -> Chart:
     return layered_bars(layers, "Every printed figure", tables, _ROW_STEP, _WIDTH)
 
 
+def _names(rows: list[PublishedRow]) -> list[str]:
+    """What each is called, numbered where several are called the same."""
+    titles = [row.title for row in rows]
+    return [
+        f"{title} ({titles[: index + 1].count(title)})" if titles.count(title) > 1 else title
+        for index, title in enumerate(titles)
+    ]
+
+
 def _misses(rows: list[PublishedRow], title: str) -> Chart:
     """Each miss as a pair of marks: printed, and here."""
+    names = ["\n".join(wrapped(name, width=_NAME_LETTERS)) for name in _names(rows)]
+    step = 11 + 13 * max(name.count("\n") + 1 for name in names)
     marks = [
         Mark(
-            row.id,
+            name,
             max(0.0, min(2 * _PRINTED, _share(row) or 0.0)),
             _PRINTED,
             part=_OUTWARDS.get(_share_beyond(row), "diamond"),
             label=f"{number(row.value)} / {row.published.text}",
             tip=_tip(row),
         )
-        for row in rows
+        for name, row in zip(names, rows, strict=True)
     ]
-    names = [mark.line for mark in marks]
     shares = [mark.value for mark in marks]
     low, high = min(0.95 * _PRINTED, *shares), max(1.05 * _PRINTED, *shares)
     scale = alt.Scale(domain=[low - (high - low) * 0.06, high + (high - low) * 0.45], nice=False)
@@ -187,4 +200,4 @@ def _misses(rows: list[PublishedRow], title: str) -> Chart:
             x=alt.value(_WIDTH - 150), text="label:N"
         ),
     ]
-    return layered_bars(layers, title, names, 24, _WIDTH - 150)
+    return layered_bars(layers, title, names, step, _WIDTH - 150)

@@ -6,6 +6,7 @@ Any kind of `raidlab.published.quantities` can be drawn. Thin strokes are 95 % i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import altair as alt
 
@@ -19,9 +20,14 @@ from raidlab.report.figures.printed_points import Printed, hollow_on_bars, in_wo
 from raidlab.report.figures.style import COLOURS
 from raidlab.report.figures.words import alike, number, of_bars
 from raidlab.study.figure import StudyFigure
+from raidlab.wrapping import wrapped
 
 KIND = "quantities"
 _BAR_STEP = 26
+# A longer name stands on several lines.
+_NAME_LETTERS = 40
+# Figures of several decimals are long: those that would touch are left out.
+_AXIS = alt.Axis(tickCount=5, labelOverlap="greedy", labelSeparation=6, labelFlush=False)
 
 
 def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
@@ -58,7 +64,9 @@ def _mark(spec: StudyFigure, line: ArrayLine, reading: Reading) -> Mark:
 
 def bars_chart(marks: list[Mark], over: list[Mark], axis: str, title: str, names: Sequence[str] | None = None) -> Chart:
     """Bars with their figures at the right, and over them what was printed; names without a bar have that alone."""
-    names = names or [mark.line for mark in marks]
+    lines = {name: "\n".join(wrapped(name, width=_NAME_LETTERS)) for name in names or [mark.line for mark in marks]}
+    marks, over = ([replace(mark, line=lines[mark.line]) for mark in each] for each in (marks, over))
+    names = list(lines.values())
     decimals = alike(mark.value for mark in marks)
     labels = dict.fromkeys(names, "not here") | {mark.line: f"{mark.value:,.{decimals}f}" for mark in marks}
     ends = [Mark(name, 0.0, label=label) for name, label in labels_with(labels, over).items()]
@@ -68,7 +76,7 @@ def bars_chart(marks: list[Mark], over: list[Mark], axis: str, title: str, names
     room = 1.6 if over else 1.25
     scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * room, 0.0) or 1.0], nice=False)
     place = names_at_left(names, 330)
-    along = alt.X("value:Q", title=axis, scale=scale, axis=alt.Axis(tickCount=5))
+    along = alt.X("value:Q", title=axis, scale=scale, axis=_AXIS)
     bar = alt.Chart(data_of(marks)).mark_bar(height=16, opacity=0.9, color=COLOURS[0])
     layers = [
         bar.encode(y=place, x=along, description="tip:N"),
@@ -76,4 +84,4 @@ def bars_chart(marks: list[Mark], over: list[Mark], axis: str, title: str, names
         labels_at_right(ends, place),
         *hollow_on_bars(over, place, alt.X("value:Q", scale=scale), COLOURS[0] if marks else None),
     ]
-    return layered_bars(layers, title, names, _BAR_STEP)
+    return layered_bars(layers, title, names, max(_BAR_STEP, 6 + 14 * max(name.count("\n") + 1 for name in names)))

@@ -49,19 +49,24 @@
   const tip = document.getElementById("tip");
   const near = 26;
   let pointed = null;
+  let byKey = false;
   const hide = () => {
     if (pointed) pointed.classList.remove("pointed");
     pointed = null;
     tip.hidden = true;
   };
-  const show = (mark) => {
+  const show = (mark, key = false) => {
     if (mark === pointed) return;
     hide();
     pointed = mark;
+    byKey = key;
     mark.classList.add("pointed");
     tip.textContent = mark.getAttribute("aria-label");
     tip.hidden = false;
-    const at = mark.getBoundingClientRect();
+    place();
+  };
+  const place = () => {
+    const at = pointed.getBoundingClientRect();
     const own = tip.getBoundingClientRect();
     const left = Math.max(6, Math.min(innerWidth - own.width - 6, at.x + at.width / 2 - own.width / 2));
     const top = at.y - own.height - 8 < 4 ? at.y + at.height + 8 : at.y - own.height - 8;
@@ -70,12 +75,13 @@
   const distance = (box, x, y) =>
     Math.hypot(Math.max(box.left - x, 0, x - box.right), Math.max(box.top - y, 0, y - box.bottom));
   for (const chart of document.querySelectorAll("svg.chart")) {
-    const marks = [...chart.querySelectorAll("[aria-label]")];
-    if (!marks.length) continue;
+    // A chart that is drawn anew while one looks at it has other marks then.
+    const marksNow = () => [...chart.querySelectorAll("[aria-label]")];
+    if (!marksNow().length && !("live" in chart.dataset)) continue;
     const point = (event) => {
       let best = null;
       let least = near;
-      for (const mark of marks) {
+      for (const mark of marksNow()) {
         const box = mark.getBoundingClientRect();
         // Of marks that overlap the smaller one is meant.
         const away = distance(box, event.clientX, event.clientY) + Math.min(box.width * box.height, 1e4) / 1e6;
@@ -91,11 +97,13 @@
     chart.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
       if (event.key === "Escape") hide();
-      if (step === undefined) return;
-      show(marks[(Math.max(marks.indexOf(pointed), step < 0 ? 0 : -1) + step + marks.length) % marks.length]);
+      const marks = marksNow();
+      if (step === undefined || !marks.length) return;
+      show(marks[(Math.max(marks.indexOf(pointed), step < 0 ? 0 : -1) + step + marks.length) % marks.length], true);
       event.preventDefault();
     });
     chart.addEventListener("blur", hide);
   }
-  addEventListener("scroll", hide, { passive: true });
+  // To be focused a chart may have to be scrolled to, and that is told only after the key.
+  addEventListener("scroll", () => (pointed && byKey ? place() : hide()), { passive: true });
 })();

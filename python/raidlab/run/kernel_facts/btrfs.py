@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from raidlab.results.facts import Volume, VolumeMember
-from raidlab.run.kernel_facts.sources import FactReader, Sources
+from raidlab.run.kernel_facts.sources import FactReader, Sources, read_word
 
 KIND = "btrfs"
 
@@ -59,6 +59,7 @@ def facts(folder: Path, mount_point: str, sources: Sources) -> Volume:
     named = _names_by_id(reading, mount_point, sources)
     missing = sum(1 for info in by_id.values() if info["state"] == "missing")
     action = reading.text("activity", folder / "exclusive_operation")
+    read_policy = read_word(folder / "read_policy")
     return {
         "kind": KIND,
         "name": mount_point,
@@ -75,6 +76,8 @@ def facts(folder: Path, mount_point: str, sources: Sources) -> Volume:
             "uuid": folder.name,
             "metadata": " and ".join(profiles["metadata"]) or None,
             "checksum": reading.text("checksum", folder / "checksum"),
+            # Which of several copies is read; older kernels have one way only and no file that says so.
+            **({} if read_policy is None else {"read_policy": read_policy}),
             **_usage(reading, mount_point, sources),
         },
         "unknown": reading.unknown,

@@ -120,3 +120,20 @@ def slaves(node: Path) -> list[Path]:
     """The block devices a block device is made of, as sysfs has them."""
     folder = node / "slaves"
     return sorted(entry.resolve() for entry in folder.iterdir()) if folder.is_dir() else []
+
+
+def read_text(file: Path) -> str | None:
+    """The text of a small file as it is; names may hold brackets. None where it cannot be had."""
+    try:
+        return file.read_text(encoding="utf-8", errors="surrogateescape").strip()
+    except OSError:
+        return None
+
+
+def read_word(file: Path) -> str | None:
+    """The text of a small file, or the word in brackets where several are offered; None where it cannot be had."""
+    text = read_text(file)
+    if text is None:
+        return None
+    begin, end = text.find("["), text.find("]")
+    return text[begin + 1 : end] if 0 <= begin < end else text

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from raidlab.results import facts as kept
 from raidlab.run.kernel_facts import btrfs
-from raidlab.run.kernel_facts.sources import Sources, slaves
+from raidlab.run.kernel_facts.sources import Sources, read_text, read_word, slaves
 
 _DEEPEST = 8
 # The kernel counts sectors of 512 bytes here, whatever the device's own are.
@@ -183,23 +183,6 @@ def _backing(whole: Path) -> Path | None:
     return Path(text.removesuffix(" (deleted)")) if text else None
 
 
-def read_text(file: Path) -> str | None:
-    """The text of a small file as it is; names may hold brackets. None where it cannot be had."""
-    try:
-        return file.read_text(encoding="utf-8", errors="surrogateescape").strip()
-    except OSError:
-        return None
-
-
-def read_word(file: Path) -> str | None:
-    """The text of a small file, or the word in brackets where several are offered; None where it cannot be had."""
-    text = read_text(file)
-    if text is None:
-        return None
-    begin, end = text.find("["), text.find("]")
-    return text[begin + 1 : end] if 0 <= begin < end else text
-
-
 def counters(layer: StackedDevice) -> tuple[int, int] | None:
     """Bytes a device has read and written; None where it keeps no counters."""
     try:
@@ -207,6 +190,15 @@ def counters(layer: StackedDevice) -> tuple[int, int] | None:
         counts = (layer.disk / "queue" / "iostats").read_text(encoding="utf-8").strip() != "0"
         read, written = (int(fields[at]) * _COUNTED_BYTES for at in (_READ_FIELD, _WRITTEN_FIELD))
         return (read, written) if counts else None
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def service_counters(layer: StackedDevice) -> tuple[int, int, int, int] | None:
+    """Requests a device has read and written, and milliseconds they were under way; None where it keeps no counters."""
+    try:
+        fields = [int(word) for word in (layer.node / "stat").read_text(encoding="utf-8").split()]
+        return (fields[0], fields[4], fields[3], fields[7])
     except (OSError, ValueError, IndexError):
         return None
 
@@ -221,6 +213,9 @@ def layer_facts(layer: StackedDevice) -> kept.Layer:
         facts["through_page_cache"] = None if dio is None else dio == "0"
     if (cache := layer.setting("write_cache")) is not None:
         facts["write_cache"] = cache
+    offset, block = read_word(layer.node / "alignment_offset"), layer.setting("physical_block_size")
+    if offset is not None and block is not None and offset.lstrip("-").isdigit() and block.isdigit():
+        facts["alignment_offset_bytes"], facts["physical_block_bytes"] = int(offset), int(block)
     if (rotational := layer.setting("rotational")) is not None:
         facts["rotational"] = rotational == "1"
     if (number := read_word(layer.disk / "nsid")) is not None:

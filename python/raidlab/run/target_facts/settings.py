@@ -12,7 +12,8 @@ from pathlib import Path
 
 from raidlab.results.facts import Setting, Settings
 from raidlab.run.kernel_facts import Sources, mount_of
-from raidlab.run.kernel_facts.stack import StackedDevice, read_word
+from raidlab.run.kernel_facts.sources import read_word
+from raidlab.run.kernel_facts.stack import StackedDevice
 
 _DEFAULTS = {"nomerges": "0", "rq_affinity": "1", "iostats": "1"}
 # A kernel without hints takes one of these by itself.

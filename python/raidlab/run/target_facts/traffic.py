@@ -5,17 +5,22 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from raidlab.results.facts import Traffic
+from raidlab.results.facts import DeviceCounters, Traffic
 from raidlab.run.kernel_facts import Sources
-from raidlab.run.kernel_facts.stack import StackedDevice, counters
+from raidlab.run.kernel_facts.stack import StackedDevice, counters, service_counters
 
 
 def fact(_path: Path, stack: list[StackedDevice], _sources: Sources) -> Traffic:
-    """``at_s`` of a steady clock, and ``devices``: ``read_bytes`` and ``write_bytes`` by name of those that count."""
-    found = {layer.name: counters(layer) for layer in stack}
-    return {
-        "at_s": time.monotonic(),
-        "devices": {
-            name: {"read_bytes": pair[0], "write_bytes": pair[1]} for name, pair in found.items() if pair is not None
-        },
-    }
+    """``at_s`` of a steady clock, and ``devices``, by name of those that count: bytes, requests, and their time."""
+    found = {layer.name: counted for layer in stack if (counted := _counted(layer)) is not None}
+    return {"at_s": time.monotonic(), "devices": found}
+
+
+def _counted(layer: StackedDevice) -> DeviceCounters | None:
+    moved, served = counters(layer), service_counters(layer)
+    if moved is None:
+        return None
+    found: DeviceCounters = {"read_bytes": moved[0], "write_bytes": moved[1]}
+    if served is not None:
+        found["reads"], found["writes"], found["read_ms"], found["write_ms"] = served
+    return found

@@ -24,7 +24,10 @@ impl StripePlanner<'_, '_> {
             return Ok(());
         }
         self.collect_ends();
-        let restored = self.restore_bands()?;
+        let restored = match self.restore_bands() {
+            Err(_) if self.is_yet_to_come() => return Ok(()),
+            restored => restored?,
+        };
         let compute = self.planner.compute(row.compute_kind());
         if restored != NONE {
             self.planner.edge(restored, compute);
@@ -42,6 +45,17 @@ impl StripePlanner<'_, '_> {
         }
         self.queue_data_writes(compute);
         Ok(())
+    }
+
+    /// Whether the node is rebuilt as a whole and has nothing yet of this stripe: its siblings carry what is written, and
+    /// the stripe is written whole when its turn comes.
+    fn is_yet_to_come(&mut self) -> bool {
+        let bad = std::mem::take(&mut self.planner.bad);
+        let lo = self.work.columns.iter().map(|column| column.lo).min().unwrap_or(0);
+        let first = Band { lo, hi: lo + 1 };
+        let has_any = (0..self.row.layout.members).any(|position| self.position_readable(first, position));
+        self.planner.bad = bad;
+        !self.planner.scratch.restores && self.node.is_backed && !has_any
     }
 
     /// Whether the band can, and should, be written by read-modify-write.
@@ -87,7 +101,7 @@ impl StripePlanner<'_, '_> {
         Ok(restore)
     }
 
-    fn restore_band(&mut self, band: Band, restore: u32) -> PlanResult {
+    pub(super) fn restore_band(&mut self, band: Band, restore: u32) -> PlanResult {
         let unknowns = self.unknowns(band)?;
         let mut outputs = Outputs::default();
         for (k, &column) in unknowns.columns[..unknowns.count].iter().enumerate() {

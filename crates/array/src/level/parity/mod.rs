@@ -9,12 +9,14 @@
 
 mod degraded;
 mod recover;
+mod restore;
 mod rotation;
+mod rows;
 mod small;
 
 pub(crate) use rotation::ParityLayout;
 
-use super::{chunks, whole_stripes, ChunkPart, Content, Level, NodeLayout, Personality, Surroundings};
+use super::{chunks, rows_covering, whole_stripes, ChunkPart, Content, Level, NodeLayout, Personality, Surroundings};
 use crate::layout::{MapCell, Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{cut, narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
@@ -78,6 +80,9 @@ impl Personality for ParityLayout {
 
     fn write(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
         match transfers {
+            [transfer] if planner.policy.parity_row_bytes > 0 && self.has_rows(planner, node) => {
+                self.write_by_rows(planner, node, transfer, planner.policy.row_sectors(planner.layout.sector_bytes()))
+            }
             [transfer] if self.small_write(planner, node, transfer) => Ok(()),
             _ => self.general_write(planner, node, transfers),
         }
@@ -91,6 +96,14 @@ impl Personality for ParityLayout {
         })
     }
 
+    fn covering(&self, _: &Node, _: u32, part: Extent) -> Extent {
+        rows_covering(self.chunk, u64::from(self.data()), part)
+    }
+
+    fn restore(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
+        self.restore_rows(planner, node, extent)
+    }
+
     /// Every stripe that is touched, by the range within the chunk; reads of a node with all its members lock nothing.
     fn lock(&self, node: &Node, extent: Extent, mode: LockMode<'_>, _: bool, out: &mut Vec<LockRange>) -> bool {
         if matches!(mode, LockMode::SharedIfDegraded(views) if !views.is_degraded(node.id)) {
@@ -102,7 +115,13 @@ impl Personality for ParityLayout {
             let (begin, end) = (first.max(stripe * data), last.min(stripe * data + data - 1));
             let (lo, hi) = if begin == end {
                 let start = begin * chunk;
-                (extent.lba.max(start) - start, extent.end().min(start + chunk) - start)
+                let (lo, hi) = (extent.lba.max(start) - start, extent.end().min(start + chunk) - start);
+                match mode {
+                    LockMode::Exclusive { row_sectors: row @ 2.. } => {
+                        (lo / row * row, (hi.div_ceil(row) * row).min(chunk))
+                    }
+                    _ => (lo, hi),
+                }
             } else {
                 (0, chunk)
             };
@@ -137,6 +156,10 @@ impl ColumnPart {
 
     fn covers(&self, band: Band) -> bool {
         self.lo <= band.lo && band.hi <= self.hi
+    }
+
+    fn touches(&self, band: Band) -> bool {
+        self.lo < band.hi && band.lo < self.hi
     }
 
     /// Where in memory the band lies, which it covers.
@@ -203,6 +226,16 @@ impl ParityLayout {
                 parts.push(Transfer { lba: a.end(), sectors, space: Space::Discard, offset: 0, link: NONE, ..a });
             }
         }
+    }
+
+    /// Whether a write can go by rows: of a volume's own parity with nothing missing, and where chunks are whole rows. All else
+    /// is written stripe by stripe: a plan is by rows as a whole, or not at all.
+    fn has_rows(&self, planner: &Planner<'_>, node: &Node) -> bool {
+        let row = planner.policy.row_sectors(planner.layout.sector_bytes());
+        let alone = planner.scratch.root == node.id && !node.stripe_locks_below;
+        // After a media error operations are kept short, and read nothing that is not wanted.
+        let whole = planner.bad.is_empty() && planner.scratch.run_sectors == 0;
+        alone && self.chunk.is_multiple_of(row) && !planner.views.is_degraded(node.id) && whole
     }
 
     /// Any write: stripe by stripe, band by band.

@@ -118,7 +118,7 @@ impl StripePlanner<'_, '_> {
         if self.work.columns.iter().any(|c| is_lost(self, c)) {
             let recover = self.planner.compute(ComputeKind::Recover);
             self.collect_ends();
-            if !self.planner.bad.is_empty() {
+            if !self.planner.bad.is_empty() || self.planner.views.is_partial(self.node.id) {
                 self.split_columns();
             }
             for b in 0..self.work.ends.len() - 1 {
@@ -136,8 +136,8 @@ impl StripePlanner<'_, '_> {
         Ok(())
     }
 
-    /// Cuts the columns' parts at the ends of the bands: a bad sector makes a column unreadable in one band and not in
-    /// another.
+    /// Cuts the columns' parts at the ends of the bands: a bad sector, or how far a member is rebuilt, makes a column
+    /// unreadable in one band and not in another.
     fn split_columns(&mut self) {
         let mut i = 0;
         while i < self.work.columns.len() {

@@ -6,6 +6,8 @@
 //! Invariant: no sector is sent before it is in the buffer, and none before those in front of it.
 
 use super::media::Pass;
+use crate::hdd::shared_bus::BusAccess;
+use std::cell::Cell;
 
 /// When each sector of a read is in the buffer.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +45,7 @@ impl SectorArrivals<'_> {
 
 /// What governs a transfer to the host.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct BusTransfer {
+pub(super) struct BusTransfer<'a> {
     pub sector: u64,
     pub hold: bool,
     pub disconnect: u64,
@@ -51,46 +53,65 @@ pub(crate) struct BusTransfer {
     pub other_reselect: u64,
     pub preparation: u64,
     pub watermark: u64,
+    /// Reporting that it is complete, with the bus still in hand.
+    pub completion: u64,
+    pub bus: BusAccess<'a>,
 }
 
 /// How a transfer finds the bus.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Contact {
-    /// It has it, and may begin at this time.
-    Held(u64),
+    /// It has it, and may begin at `at`; for `lead` it has had it by then.
+    Held { at: u64, lead: u64 },
     /// It has left it, and may ask for it from this time on.
     Away(u64),
 }
 
-impl BusTransfer {
+impl BusTransfer<'_> {
     /// When the last sector of `lba..end` has been sent.
     pub(super) fn deliver(&self, arrivals: &SectorArrivals, lba: u64, end: u64, contact: Contact) -> u64 {
-        let mut now = match contact {
-            Contact::Held(at) => at,
-            Contact::Away(from) => self.reconnect(arrivals, from, lba, end, self.first_reselect),
+        let (mut asked, mut lead) = match contact {
+            Contact::Held { at, lead } => (at - lead, lead),
+            Contact::Away(from) => (self.enough(arrivals, from, lba, end), self.first_reselect + self.preparation),
         };
         let free_to_leave = self.disconnect == 0 && self.other_reselect == 0 && self.preparation == 0;
-        if self.hold || (free_to_leave && self.watermark <= 1) {
-            return self.stream(arrivals, lba, end, now);
+        let one_stream = self.hold || (free_to_leave && self.watermark <= 1);
+        if one_stream && (self.hold || self.bus.shared.is_none()) {
+            let sent = |start| self.stream(arrivals, lba, end, start + lead);
+            return self.bus.hold(asked, |start| sent(start) + self.completion).1 - self.completion;
         }
         let mut sent = lba;
         loop {
-            let visible = arrivals.visible(now).min(end);
-            now += visible.saturating_sub(sent) * self.sector;
-            if visible >= end {
-                return now;
+            let reached = Cell::new(sent);
+            let leaves = |start| {
+                let (now, to) = self.run(arrivals, sent, end, start + lead);
+                reached.set(to);
+                now + if to >= end { self.completion } else { self.disconnect }
+            };
+            let (_, left) = self.bus.hold(asked, leaves);
+            sent = reached.get();
+            if sent >= end {
+                return left - self.completion;
             }
-            if visible <= sent {
-                now = self.reconnect(arrivals, now + self.disconnect, sent, end, self.other_reselect);
-            }
-            sent = sent.max(visible);
+            (asked, lead) = (self.enough(arrivals, left, sent, end), self.other_reselect + self.preparation);
         }
     }
 
-    /// When the bus is taken again and ready, asked for from `from` on.
-    fn reconnect(&self, arrivals: &SectorArrivals, from: u64, sent: u64, end: u64, reselect: u64) -> u64 {
-        let enough = (sent + self.watermark.max(1)).min(end);
-        from.max(arrivals.ready(enough)) + reselect + self.preparation
+    /// When the bus is asked for again, from `from` on: with as much there as is worth it.
+    fn enough(&self, arrivals: &SectorArrivals, from: u64, sent: u64, end: u64) -> u64 {
+        from.max(arrivals.ready((sent + self.watermark.max(1)).min(end)))
+    }
+
+    /// Sector after sector from `now` on as long as any is there; when none is, and one past the last that was sent.
+    fn run(&self, arrivals: &SectorArrivals, from: u64, end: u64, now: u64) -> (u64, u64) {
+        let (mut now, mut sent) = (now, from);
+        loop {
+            let visible = arrivals.visible(now).min(end);
+            if visible <= sent {
+                return (now, sent);
+            }
+            (now, sent) = (now + (visible - sent) * self.sector, visible);
+        }
     }
 
     /// Sector after sector, each as soon as it and the bus are there.

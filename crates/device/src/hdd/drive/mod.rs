@@ -15,6 +15,9 @@
 //!   sector on the medium before it has come over the bus.
 //! - No allocation per command once the scratch vectors have grown.
 //!
+//! A bus that is shared is held from a command's arrival until the disk leaves it, and again from each time it comes back;
+//! commands that wait within the disk came over it in no time.
+//!
 //! Reference: DiskSim 4.0 (G. Ganger, B. Worthington, Y. Patt, J. Bucy, S. Schlosser, Carnegie Mellon University 2008), whose
 //! mechanisms these follow, and B. Worthington, G. Ganger, Y. Patt, J. Wilkes, *On-line extraction of SCSI disk drive
 //! parameters*, SIGMETRICS 1995.
@@ -28,6 +31,7 @@ mod model;
 mod read;
 mod write;
 
+use super::shared_bus::{BusAccess, SharedBus};
 use super::HddSpec;
 use crate::service::{Command, Service, TimedService};
 use crate::SpecError;
@@ -57,6 +61,8 @@ pub(crate) struct Drive {
     /// Where the arm left off, as an address.
     arm_lba: u64,
     bus_free_at: u64,
+    /// The bus, where others are on it.
+    shared: Option<SharedBus>,
     /// 0 after a read, 1 after a write: indexes the overheads.
     last: usize,
     passes: Vec<Pass>,
@@ -96,6 +102,7 @@ impl Drive {
             reads_rest_until: 0,
             arm_lba: 0,
             bus_free_at: 0,
+            shared: None,
             last: 0,
             passes: Vec::with_capacity(8),
             times: Vec::new(),
@@ -109,6 +116,21 @@ impl Drive {
             Some(Arc::new(model))
         });
         Drive::of(of_its_own.unwrap_or_else(|| Arc::clone(&self.model)), self.inexact.clone(), seed)
+    }
+
+    /// Puts the disk on a bus that others are on, too.
+    pub(crate) fn share_bus(&mut self, bus: &SharedBus) -> Result<(), SpecError> {
+        if self.model.bus.never_disconnect {
+            let message = "true: a disk that never leaves its bus cannot share it; accepted: false";
+            return Err(SpecError::new("bus.never_disconnect", message));
+        }
+        if (self.model.bus.read_sector, self.model.bus.write_sector) == (0, 0) {
+            let message =
+                "a disk whose transfers take no time cannot share its bus; accepted: a [bus] with sector times";
+            return Err(SpecError::new("bus", message));
+        }
+        self.shared = Some(bus.clone());
+        Ok(())
     }
 
     pub(crate) fn capacity_sectors(&self) -> u64 {
@@ -177,6 +199,11 @@ impl Drive {
             }
             OpKind::Flush | OpKind::Discard => true,
         }
+    }
+
+    /// The bus at `now`.
+    fn bus(&self, now: u64) -> BusAccess<'_> {
+        BusAccess { now, shared: self.shared.as_ref() }
     }
 
     fn media(&self) -> Media<'_> {

@@ -58,7 +58,8 @@ impl Drive {
     fn read_dirty(&mut self, command: &Command) -> TimedService {
         let (timings, bus) = (&self.model.timings, command.sectors * self.model.bus.read_sector);
         let from = (command.entered + timings.read_hit[self.last] + timings.preparation).max(command.now);
-        let done = from.max(self.bus_free_at) + bus + timings.read_completion;
+        let (_, done) =
+            self.bus(command.now).hold(from.max(self.bus_free_at), |start| start + bus + timings.read_completion);
         self.bus_free_at = done;
         self.last = 0;
         TimedService { begun: command.now, service: Service::split(done - command.now, 0, 0, bus), release: done }
@@ -81,15 +82,22 @@ impl Drive {
         let way = if joins { ArmDelay::default() } else { self.stop_ahead(now) };
         let timings = &self.model.timings;
         let overhead = timings.read_miss[self.last];
-        let ready = command.entered + overhead;
+        let disconnect = timings.read_disconnect[self.last];
         let blocked = self.arm.free_at.max(way.blocked_until);
-        let arm_from = (now.max(ready) + way.stop_delay).max(blocked);
         let prompt = command.now <= command.entered && chosen.is_some() && blocked <= now;
-        let contact = if self.model.bus.never_disconnect || (prompt && self.enough(command, segment, hit)) {
-            let own = if hit == Hit::Miss { overhead } else { timings.read_hit[self.last] };
-            Contact::Held((command.entered + own + timings.preparation).max(now))
+        let held = self.model.bus.never_disconnect || (prompt && self.enough(command, segment, hit));
+        let ready = if prompt && !held {
+            self.bus(now).hold(command.entered, |start| start + overhead + disconnect).1 - disconnect
         } else {
-            let away = ready + timings.read_disconnect[self.last];
+            command.entered + overhead
+        };
+        let arm_from = (now.max(ready) + way.stop_delay).max(blocked);
+        let contact = if held {
+            let own = if hit == Hit::Miss { overhead } else { timings.read_hit[self.last] };
+            let at = (command.entered + own + timings.preparation).max(now);
+            Contact::Held { at, lead: at.saturating_sub(command.entered.max(now)) }
+        } else {
+            let away = ready + disconnect;
             // What it needs from the buffer it gets with the arm.
             Contact::Away(if hit == Hit::Miss { away } else { away.max(blocked).max(now) })
         };
@@ -141,13 +149,15 @@ impl Drive {
             other_reselect: timings.other_reselect,
             preparation: timings.preparation,
             watermark: model.rules.watermark(model.rules.read_watermark, sectors),
+            completion: timings.read_completion,
+            bus: self.bus(command.now),
         };
         let contact = match plan.contact {
-            Contact::Held(at) => Contact::Held(at.max(self.bus_free_at)),
+            Contact::Held { at, lead } => Contact::Held { at: at.max(self.bus_free_at), lead },
             Contact::Away(from) => Contact::Away(from.max(self.bus_free_at)),
         };
         if sectors > model.rules.segment_sectors && self.throttles() {
-            return self.send_throttled(command, &link, contact);
+            return self.send_throttled(command, contact);
         }
         link.deliver(&SectorArrivals { have, passes: &self.passes }, command.lba, command.end(), contact)
     }
@@ -159,19 +169,29 @@ impl Drive {
 
     /// A read longer than a segment over a bus slower than the medium: a sector that finds the buffer full is missed and
     /// comes round again. Sector by sector; the passes are made anew.
-    fn send_throttled(&mut self, command: &Command, link: &BusTransfer, contact: Contact) -> u64 {
-        let media = Media { model: &self.model, phase: self.phase };
-        let (end, size) = (command.end(), usize_from(self.model.rules.segment_sectors));
-        let mut pass = self.passes[0];
-        let mut free = match contact {
-            Contact::Held(at) => at,
-            Contact::Away(from) => from.max(pass.start) + link.first_reselect + link.preparation,
+    fn send_throttled(&mut self, command: &Command, contact: Contact) -> u64 {
+        let timings = &self.model.timings;
+        let (asked, lead) = match contact {
+            Contact::Held { at, lead } => (at - lead, lead),
+            Contact::Away(from) => (from.max(self.passes[0].start), timings.first_reselect + timings.preparation),
         };
+        let sent = self.pass_throttled(command, asked + lead);
+        // Where others share the bus, it is moved as a whole until it fits.
+        let length = sent + self.model.timings.read_completion - asked;
+        self.bus(command.now).hold(asked, |start| start + length).1 - self.model.timings.read_completion
+    }
+
+    /// The passes of such a read whose first sector may go out at `free`; when the last one has.
+    fn pass_throttled(&mut self, command: &Command, mut free: u64) -> u64 {
+        let media = Media { model: &self.model, phase: self.phase };
+        let (sector, end) = (self.model.bus.read_sector, command.end());
+        let size = usize_from(self.model.rules.segment_sectors);
+        let mut pass = self.passes[0];
         self.passes.clear();
         self.times.clear();
         // What was there before the first pass goes out first.
         for _ in command.lba..pass.first {
-            free += link.sector;
+            free += sector;
             self.times.push(free);
         }
         loop {
@@ -181,7 +201,7 @@ impl Drive {
                 if room_at > pass.begins(lba) {
                     break;
                 }
-                free = free.max(pass.ready(lba)) + link.sector;
+                free = free.max(pass.ready(lba)) + sector;
                 self.times.push(free);
                 lba += 1;
             }

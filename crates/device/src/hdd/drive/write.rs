@@ -68,7 +68,7 @@ impl Drive {
         let plan = self.plan_write(&command);
         let model = &*self.model;
         let (timings, sectors) = (&model.timings, command.sectors);
-        let bus_from = plan.bus_from.max(self.bus_free_at);
+        let bus_from = plan.bus_from;
         let gather = timings.extra.map_or(0, |extra| {
             if extra.long_from == 0 || sectors < extra.long_from {
                 extra.gather.min(sectors)
@@ -99,8 +99,9 @@ impl Drive {
         let timings = &self.model.timings;
         let ready = command.entered + timings.write_hit[self.last] + timings.preparation;
         let bus = command.sectors * self.model.bus.write_sector;
-        let taken = ready.max(room.end).max(self.bus_free_at) + bus;
-        let done = taken + timings.write_completion;
+        let from = ready.max(room.end).max(self.bus_free_at);
+        let (_, done) = self.bus(command.now).hold(from, |start| start + bus + timings.write_completion);
+        let taken = done - timings.write_completion;
         self.dirty.write(command.lba, command.end(), taken);
         self.buffer.forget(command.lba, command.end(), usize::MAX);
         self.bus_free_at = done;
@@ -129,14 +130,28 @@ impl Drive {
         let idle = blocked <= now || hit == Hit::Append || model.rules.write_prebuffering;
         let prompt = model.bus.never_disconnect || (now <= command.entered && chosen.is_some() && idle);
         let extra = timings.extra.filter(|_| leaves_first && prompt && !model.bus.never_disconnect);
-        let ready = command.entered + extra.map_or(overhead, |extra| extra.command + extra.seek_delay);
-        let arm_from = (now.max(ready) + way.stop_delay).max(blocked);
         let contact = timings.first_reselect + timings.preparation;
-        let bus_from = match extra {
-            Some(extra) => command.entered + extra.command + extra.disconnect + extra.away + contact,
-            None if prompt => (ready + timings.preparation).max(now),
-            None => (ready + timings.write_disconnect).max(blocked).max(now) + contact,
+        // Where others share the bus, the command comes later.
+        let late = extra.map_or(0, |extra| {
+            let left = self.bus(now).hold(command.entered, |start| start + extra.command + extra.disconnect).1;
+            left - command.entered - extra.command - extra.disconnect
+        });
+        let ready = command.entered + late + extra.map_or(overhead, |extra| extra.command + extra.seek_delay);
+        let (asked, lead) = match extra {
+            Some(extra) => (command.entered + late + extra.command + extra.disconnect + extra.away, contact),
+            None if prompt => {
+                let at = (ready + timings.preparation).max(now);
+                (command.entered.max(now).min(at), at.saturating_sub(command.entered.max(now)))
+            }
+            None => ((ready + timings.write_disconnect).max(blocked).max(now), contact),
         };
+        let asked = asked.max(self.bus_free_at.saturating_sub(lead));
+        let leaves = if self.reports_early(command) { timings.write_completion } else { timings.write_disconnect };
+        let held = lead + command.sectors * model.bus.write_sector + leaves;
+        let taken = self.bus(now).hold(asked, |start| start + held).0;
+        let ready = if prompt && extra.is_none() { ready + (taken - asked) } else { ready };
+        let arm_from = (now.max(ready) + way.stop_delay).max(blocked);
+        let bus_from = taken + lead;
         let waits = if prompt && self.reports_early(command) { 0 } else { blocked.saturating_sub(now.max(ready)) };
         WritePlan { segment, hit, leaves_first: extra.is_some(), arm_from, waits, bus_from }
     }
@@ -157,7 +172,8 @@ impl Drive {
             Some(extra) => (extra.second_disconnect, timings.other_reselect),
             None => (timings.write_disconnect, timings.first_reselect),
         };
-        (received + disconnect).max(written.end) + reselect + timings.write_completion
+        let asked = (received + disconnect).max(written.end);
+        self.bus(command.now).hold(asked, |start| start + reselect + timings.write_completion).1
     }
 
     /// What the buffer holds afterwards, and where the arm is.

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raidlab.errors import InputError
-from raidlab.fit.search import Solution, Vector, least_squares
-from raidlab.fit.trial import DEVICE, TrialRunner
-from raidlab.fit.write import write_values
 from raidlab.published.compare import PublishedRow
+from raidlab.run.fit.search import Solution, Vector, least_squares
+from raidlab.run.fit.trial import DEVICE, TrialRunner
+from raidlab.run.fit.write import write_values
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.pool import PoolRunner
 from raidlab.study import LoadedStudy

@@ -2,14 +2,15 @@
 //!
 //! Purpose: transfers are booked when they are known, and what is known first is not always what comes first: a page
 //! that a busy die will send later must not keep the channel from one that is there now. So a transfer takes the free time
-//! from when it is ready, in pieces where others were booked before.
+//! from when it is ready, in pieces where others were booked before; or, where it cannot be taken apart, the first stretch
+//! that is long enough.
 //!
 //! Invariants: what is taken is apart, in order of time, and never touches; no time is free from when a transfer is ready
 //! until it ends; what has ended before the floor is forgotten; busy time is exact up to any time from the floor on.
 
 use std::collections::VecDeque;
 
-/// The bookings of one channel or link.
+/// The bookings of one channel, link or bus.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Timeline {
     taken: VecDeque<(u64, u64)>,
@@ -21,7 +22,7 @@ pub(crate) struct Timeline {
 impl Timeline {
     /// Books `length` ns, not before `from`; returns the end. Nobody will ask for a time before `floor` any more.
     #[inline]
-    pub(super) fn book(&mut self, floor: u64, from: u64, length: u64) -> u64 {
+    pub(crate) fn book(&mut self, floor: u64, from: u64, length: u64) -> u64 {
         while self.taken.front().is_some_and(|&(_, end)| end <= floor) {
             self.taken.pop_front();
         }
@@ -36,13 +37,32 @@ impl Timeline {
         from + length
     }
 
+    /// Books in one piece, from the first time not before `from` at which it is free as long as that takes: a transfer that
+    /// begins then ends at `end_of`, which must not fall as that rises, and is asked last for what is booked. Returns both.
+    pub(crate) fn hold(&mut self, floor: u64, from: u64, end_of: impl Fn(u64) -> u64) -> (u64, u64) {
+        let mut start = from;
+        loop {
+            let end = end_of(start);
+            let place = self.taken.partition_point(|&(_, taken_to)| taken_to <= start);
+            match self.taken.get(place).filter(|&&(begin, _)| begin < end) {
+                Some(&(_, taken_to)) => start = taken_to,
+                None => {
+                    if end > start {
+                        self.book(floor, start, end - start);
+                    }
+                    return (start, end);
+                }
+            }
+        }
+    }
+
     /// How long it was busy since the totals were started, up to `now`, which lies not before the floor.
-    pub(super) fn busy(&self, now: u64) -> u64 {
+    pub(crate) fn busy(&self, now: u64) -> u64 {
         self.worked(now) - self.before
     }
 
     /// Starts the totals anew.
-    pub(super) fn reset(&mut self, now: u64) {
+    pub(crate) fn reset(&mut self, now: u64) {
         self.before = self.worked(now);
     }
 
@@ -100,6 +120,20 @@ mod tests {
         assert_eq!(line.taken, [(0, 130)]);
         assert_eq!(line.book(130, 140, 1), 141);
         assert_eq!(line.taken, [(140, 141)]);
+    }
+
+    #[test]
+    fn a_hold_takes_the_first_stretch_that_is_long_enough() {
+        let mut line = Timeline::default();
+        line.book(0, 100, 20);
+        line.book(0, 150, 30);
+        assert_eq!(line.hold(0, 80, |start| start + 20), (80, 100), "just fits");
+        assert_eq!(line.hold(0, 110, |start| start + 40), (180, 220), "the gap of 30 is too short");
+        assert_eq!(line.hold(0, 110, |start| start + 30), (120, 150));
+        // One that waits for the medium is the shorter the later it begins.
+        assert_eq!(line.hold(0, 200, |start| (start + 5).max(240)), (220, 240));
+        assert_eq!(line.hold(0, 90, |start| start), (240, 240), "nothing to send, but it must be free");
+        assert_eq!(line.taken, [(80, 240)]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ from typing import Any
 
 from raidlab.directory import Directory
 from raidlab.errors import OutputError
-from raidlab.fit.trial import DEVICE
+from raidlab.run.fit.trial import DEVICE
 from raidlab.study import LoadedStudy
 from raidlab.study.find import find_device, shared_roots
 

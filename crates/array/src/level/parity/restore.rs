@@ -1,0 +1,73 @@
+//! Writing anew what members of RAID 5 and RAID 6 should hold, from the others: a rebuild.
+//!
+//! Of a band first the data that cannot be read is worked out, then the parities that are to be written; either only where
+//! a member wants it.
+
+use super::{Band, ParityLayout, Row, StripePlanner};
+use crate::layout::Node;
+use crate::plan::{ComputeKind, PlanResult, Planner, Space, NONE};
+use raidlab_types::Extent;
+
+impl ParityLayout {
+    /// Plans what gives `extent` of every child back that can be written and not read.
+    pub(super) fn restore_rows(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
+        planner.with_stripe_work(|planner, work| {
+            for row in extent.lba / self.chunk..=(extent.end() - 1) / self.chunk {
+                let start = row * self.chunk;
+                let band = Band { lo: extent.lba.max(start) - start, hi: extent.end().min(start + self.chunk) - start };
+                let row = Row::new(*self, row);
+                let restored = StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.restore(band);
+                work.clear_stripe();
+                restored?;
+            }
+            if extent.end() == node.capacity / u64::from(self.data()) {
+                for position in 0..self.members {
+                    if work.writes.iter().any(|write| write.child == position) {
+                        work.writes.extend(planner.completion(node, position, extent.end()));
+                    }
+                }
+            }
+            planner.hand_on(node, &mut work.reads, false)?;
+            planner.hand_on(node, &mut work.writes, true)
+        })
+    }
+}
+
+impl StripePlanner<'_, '_> {
+    fn restore(&mut self, band: Band) -> PlanResult {
+        let row = self.row;
+        let (data, parities) = (row.layout.data(), row.layout.parities);
+        let live = [0, 1].map(|k| k < parities && self.is_wanted(band, row.parity_position(k)));
+        let wants_data = (0..data).any(|column| self.is_wanted(band, row.position(column)));
+        if !wants_data && live == [false, false] {
+            return Ok(());
+        }
+        let mut recover = NONE;
+        if (0..data).any(|column| !self.column_readable(band, column)) {
+            recover = self.planner.compute(ComputeKind::Recover);
+            self.restore_band(band, recover)?;
+        }
+        for column in 0..data {
+            if !self.is_wanted(band, row.position(column)) {
+                continue;
+            }
+            let known = self.work.known.iter().find(|known| known.column == column);
+            let memory = (Space::Scratch, known.expect("what cannot be read has been worked out").offset);
+            self.work.writes.push(row.transfer(band, row.position(column), memory, recover));
+        }
+        if live != [false, false] {
+            self.row.live = live;
+            let compute = self.planner.compute(row.compute_kind());
+            if recover != NONE {
+                self.planner.edge(recover, compute);
+            }
+            self.reconstruct_band(band, compute);
+        }
+        Ok(())
+    }
+
+    /// Whether the child at `position` is written, and does not hold yet what it should.
+    fn is_wanted(&self, band: Band, position: u32) -> bool {
+        !self.planner.views.is_lost(self.node.child(position)) && !self.position_readable(band, position)
+    }
+}

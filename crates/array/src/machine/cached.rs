@@ -1,0 +1,166 @@
+//! Writes that go through a stripe cache, beside the windows: see `stripe_cache/`.
+//!
+//! A cache knows no member's state: it is for volumes that are whole. Where a member goes, the requests in it are started as
+//! windows once its operations on their way are done, and so are all others until the volume is whole and idle again.
+
+use super::stripe_cache::{RowOp, StripeCache};
+use super::{join, Array, ArrayOp, Event};
+use crate::policy::MemberState;
+use raidlab_types::number::{u32_from, usize_from};
+use raidlab_types::{OpError, OpKind, Operation, RequestKind};
+
+/// Operations of the cache of volume v have the number of a window that there never is: this less v.
+const LAST_WINDOW: u32 = u32::MAX;
+
+impl Array {
+    /// Gives every volume the stripe cache of the policy, where it can have one. For drivers that move no bytes: a cache
+    /// knows which pages it has, not what is in them, so [`Array::pieces`] and [`Array::compute`] have nothing to say of its
+    /// operations. To be called before the first request.
+    pub fn use_stripe_caches(&mut self) {
+        let volumes = 0..self.layout.volumes().len();
+        let cache =
+            |volume| StripeCache::new(&self.layout, self.layout.node(self.layout.volume_node(volume)), &self.policy);
+        self.caches = volumes.map(cache).collect();
+        if self.caches.iter().all(Option::is_none) {
+            self.caches.clear();
+        }
+        self.end_caches();
+    }
+
+    /// Whether the request is a cache's business; it has it then.
+    pub(super) fn goes_to_cache(&mut self, id: u32) -> bool {
+        let state = &self.requests[id as usize];
+        let request = state.request;
+        let degraded = self.views.is_degraded(state.node);
+        let Some(Some(cache)) = self.caches.get_mut(request.volume as usize) else { return false };
+        if cache.is_ending() && self.requests_in_flight == 1 && !degraded {
+            cache.begin_again();
+        }
+        if cache.is_ending() {
+            let waits = cache.is_busy();
+            if waits {
+                cache.keep(id);
+            }
+            return waits;
+        }
+        let writes = request.kind == RequestKind::Write;
+        if writes {
+            cache.submit(id, request.extent, request.force_unit_access);
+            self.report_cached(usize_from(u64::from(request.volume)));
+        }
+        writes
+    }
+
+    /// The volume to whose cache an operation of this window belongs.
+    #[inline]
+    pub(super) fn volume_of_cache(&self, window: u32) -> Option<usize> {
+        let volume = (LAST_WINDOW - window) as usize;
+        (volume < self.caches.len()).then_some(volume)
+    }
+
+    fn cache(&self, volume: usize) -> &StripeCache {
+        self.caches[volume].as_ref().expect("an operation of a cache")
+    }
+
+    /// The next operation of a cache.
+    #[inline]
+    pub(super) fn poll_caches(&mut self) -> Option<ArrayOp> {
+        (0..self.caches.len()).find_map(|volume| self.poll_cache(volume))
+    }
+
+    fn poll_cache(&mut self, volume: usize) -> Option<ArrayOp> {
+        loop {
+            let cache = self.caches[volume].as_mut()?;
+            let polled = cache.poll_op();
+            self.report_cached(volume);
+            let slot = polled?;
+            let op = self.cached_op(volume, slot);
+            let serves = |leaf| self.views.leaf(leaf).writes();
+            let is_done = match op {
+                ArrayOp::Device(op) if op.kind == OpKind::Write => !serves(op.leaf),
+                _ => self.cache(volume).is_ending(),
+            };
+            if let ArrayOp::Device(Operation { leaf, extent, .. }) = op {
+                let view = &mut self.views.leaves[leaf as usize];
+                (view.in_flight, view.end_lba) = (view.in_flight + 1, extent.end());
+            }
+            if !is_done {
+                return Some(op);
+            }
+            self.cache_op_done(volume, slot, Ok(()));
+        }
+    }
+
+    fn cached_op(&self, volume: usize, slot: u32) -> ArrayOp {
+        let cache = self.cache(volume);
+        let id = join(LAST_WINDOW - u32_from(volume), slot);
+        let tag = self.requests[cache.request_of(slot) as usize].request.tag;
+        let sector = u64::from(self.layout.sector_bytes());
+        match cache.op(slot) {
+            RowOp::Device { leaf, kind, extent, force_unit_access } => {
+                let lba = extent.lba + self.layout.data_offset(leaf);
+                let extent = raidlab_types::Extent::new(lba, extent.sectors);
+                ArrayOp::Device(Operation { id, tag, leaf, kind, extent, force_unit_access, pair_with: None })
+            }
+            RowOp::Compute { read_sectors, written_sectors } => {
+                let (read_bytes, write_bytes) = (read_sectors * sector, written_sectors * sector);
+                ArrayOp::Compute { id, tag, read_bytes, write_bytes }
+            }
+        }
+    }
+
+    /// See [`Array::moves`].
+    pub(super) fn cached_moves(&self, volume: usize, slot: u32) -> Option<(OpKind, u64)> {
+        match self.cache(volume).op(slot) {
+            RowOp::Device { kind, extent, .. } => Some((kind, extent.sectors)),
+            RowOp::Compute { .. } => None,
+        }
+    }
+
+    pub(super) fn cache_op_done(&mut self, volume: usize, slot: u32, result: Result<(), OpError>) {
+        if let RowOp::Device { leaf, kind, .. } = self.cache(volume).op(slot) {
+            self.views.leaves[leaf as usize].in_flight -= 1;
+            self.writes_done = self.writes_done.wrapping_add(u32::from(kind == OpKind::Write));
+            match result {
+                Err(OpError::Media(_)) if kind == OpKind::Read => {
+                    // Whoever plans it anew meets the bad sector again, and knows what to do about it.
+                    self.caches[volume].as_mut().expect("the operation's cache").end();
+                }
+                Err(_) if self.views.leaf(leaf).writes() => {
+                    self.set_member_state(leaf, MemberState::Failed);
+                    self.events.push_back(Event::MemberFailed { leaf });
+                }
+                _ => {}
+            }
+        }
+        self.caches[volume].as_mut().expect("the operation's cache").handle_op_done(slot);
+        self.start_given_up(volume);
+    }
+
+    /// Ends the caches of volumes that have lost a member.
+    pub(super) fn end_caches(&mut self) {
+        for volume in 0..self.caches.len() {
+            let is_degraded = self.views.is_degraded(self.layout.volume_node(volume));
+            if let Some(cache) = self.caches[volume].as_mut().filter(|_| is_degraded) {
+                cache.end();
+                self.start_given_up(volume);
+            }
+        }
+    }
+
+    /// Starts what was in a cache that has ended.
+    fn start_given_up(&mut self, volume: usize) {
+        while let Some(id) = self.caches[volume].as_mut().and_then(StripeCache::next_given_up) {
+            self.start_windows(id);
+        }
+        self.run_unblocked();
+    }
+
+    /// Reports the requests that a cache has completed.
+    fn report_cached(&mut self, volume: usize) {
+        while let Some(id) = self.caches[volume].as_mut().and_then(StripeCache::poll_done) {
+            let tag = self.requests.remove(id as usize).request.tag;
+            self.events.push_back(Event::RequestDone { tag, result: Ok(()) });
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! What the array does for itself: it rebuilds members that take the places of lost ones.
+//!
+//! A rebuild belongs to the lowest node that has borne the loss, so that nested trees need nothing of their own: what a child
+//! of it held is worked out from its siblings and written to all of that child, of which every member is new or has missed
+//! writes. It goes through the children unit by unit; a unit is a window as a client's is, with the locks of a write.
+//!
+//! Invariants: `valid` of a member grows only by units that are done, and only as far as all before them are; a unit reads
+//! nothing that lies above it on a member that is rebuilt; a member that fails is no longer rebuilt.
+
+use super::locks::{collect, LockMode, LockRange};
+use super::{Array, Event, Owner};
+use crate::layout::{Layout, Node, NodeId};
+use crate::level::{for_level, Level, Member, Personality};
+use crate::plan::place;
+use crate::policy::MemberState;
+use crate::throttle::{Beside, Go, Pace, RebuildThrottle};
+use raidlab_types::number::lcm;
+use raidlab_types::{Extent, Instant, LeafId, RequestError};
+use std::collections::VecDeque;
+
+/// Units of a rebuild in flight.
+const UNITS: usize = 2;
+/// The longest unit of a member.
+const UNIT_BYTES: u64 = 512 << 10;
+
+/// A unit in flight.
+#[derive(Debug, Clone, Copy)]
+struct Unit {
+    /// Sectors of each child.
+    extent: Extent,
+    begun: Instant,
+    done: bool,
+}
+
+/// A node of which members are rebuilt.
+#[derive(Debug)]
+pub(super) struct Rebuild {
+    pub(super) node: NodeId,
+    /// The members it fills.
+    leaves: Vec<LeafId>,
+    /// Its ancestors up to the topmost that is locked, the nearest first, each with the position of the one before.
+    above: Vec<(NodeId, u32)>,
+    /// Sectors of a child, and of a unit.
+    end: u64,
+    unit: u64,
+    /// First sector that no unit has, and the end of what is done without a gap.
+    next: u64,
+    rebuilt: u64,
+    units: VecDeque<Unit>,
+    in_flight: u32,
+    pace: Pace,
+    /// Too little can be read, another has taken its place, or its members have gone.
+    stopped: bool,
+}
+
+impl Rebuild {
+    /// Whether a unit is left, and room for it.
+    fn has_more(&self) -> bool {
+        !self.stopped && self.next < self.end && self.units.len() < UNITS
+    }
+
+    /// The locks of a unit: those that a write of the same stripes would take.
+    pub(super) fn collect_unit(&self, layout: &Layout, extent: Extent, row_sectors: u64, out: &mut Vec<LockRange>) {
+        let covering = |id: NodeId, position: u32, part: Extent| {
+            let node = layout.node(id);
+            for_level!(node, level => level.covering(node, position, part))
+        };
+        let mut top = (self.node, covering(self.node, 0, extent));
+        for &(id, position) in &self.above {
+            top = (id, covering(id, position, top.1));
+        }
+        collect(layout, top.0, top.1, LockMode::Exclusive { row_sectors }, false, out);
+    }
+
+    fn beside(&self, sector_bytes: u64, requests: u64, requests_in_flight: u64) -> Beside {
+        let sectors: u64 = self.units.iter().filter(|unit| !unit.done).map(|unit| unit.extent.sectors).sum();
+        Beside { requests, requests_in_flight, units: self.in_flight, bytes: sectors * sector_bytes }
+    }
+}
+
+/// The ancestors of a leaf, the nearest first, each with the position of the one before.
+fn ancestors(layout: &Layout, leaf: LeafId) -> Vec<(NodeId, u32)> {
+    let is_leaf = |node: &&Node| matches!(node.level, Level::Member(Member { leaf: l }) if l == leaf);
+    let Some(mut id) = layout.nodes.iter().find(is_leaf).map(|node| node.id) else { return Vec::new() };
+    let mut found = Vec::new();
+    // A parent comes before its children.
+    for node in layout.nodes[..id as usize].iter().rev() {
+        if let Some(position) = node.children.iter().position(|&child| child == id) {
+            found.push((node.id, place(position)));
+            id = node.id;
+        }
+    }
+    found
+}
+
+/// Calls `visit` with every leaf below the node, and the sectors of it that the node's `extent` is of.
+fn leaf_shares(layout: &Layout, id: NodeId, extent: Extent, visit: &mut dyn FnMut(LeafId, Extent)) {
+    let node = layout.node(id);
+    match node.level {
+        Level::Member(Member { leaf }) => visit(leaf, extent),
+        _ => for_level!(node, level => level.for_each_share(node, extent, |child, part| {
+            leaf_shares(layout, child, part, visit);
+        })),
+    }
+}
+
+/// Sectors of a node's children that are used, and the length of a unit of them.
+fn measures(layout: &Layout, node: &Node) -> (u64, u64) {
+    let (mut end, all) = (0, Extent::new(0, node.capacity));
+    for_level!(node, level => level.for_each_share(node, all, |_, part| end = end.max(part.end())));
+    let longest = (UNIT_BYTES / u64::from(layout.sector_bytes())).max(1);
+    let alignment = node.children.iter().map(|&child| layout.node(child).alignment).fold(1, lcm);
+    let unit = match for_level!(node, level => level.chunk()) {
+        Some(chunk) if alignment == 1 => chunk.min(longest),
+        // Whole stripes of what stripes below, so that these are written without being read.
+        _ => alignment * (longest / alignment).max(1),
+    };
+    (end, unit)
+}
+
+impl Array {
+    /// Puts a new member in the place of one that is missing or has failed, and begins to rebuild it: what the others give
+    /// back is written to it, at the pace of `throttle`, from the next [`Array::handle_time`] on. Operations in flight for the old member must be completed for what
+    /// they were; none of them is for the new one. Where a node has lost more than it bears, nothing is rebuilt before
+    /// enough of its members are replaced.
+    ///
+    /// # Errors
+    /// When too little is left to rebuild it from.
+    pub fn replace_member(
+        &mut self,
+        now: Instant,
+        leaf: LeafId,
+        throttle: RebuildThrottle,
+    ) -> Result<(), RequestError> {
+        debug_assert!(!self.views.leaf(leaf).writes(), "member {leaf} is there");
+        self.now = now;
+        if self.source_of(leaf).is_none() {
+            return Err(RequestError::BeyondTolerance { node: self.layout.volume_node(0), extent: None });
+        }
+        self.throttle = throttle;
+        self.views.set_state(&self.layout, leaf, MemberState::Rebuilding);
+        self.epoch = self.epoch.wrapping_add(1);
+        self.rebuild_around(leaf);
+        // Others may be replaced at the same time, and are rebuilt with it.
+        self.next_work_at = Some(now);
+        Ok(())
+    }
+
+    /// Where what `leaf` should hold can be had: the ancestors from the lowest that bears the loss of all below it that may
+    /// be lost, and the child of that one.
+    fn source_of(&self, leaf: LeafId) -> Option<(Vec<(NodeId, u32)>, NodeId)> {
+        let mut above = ancestors(&self.layout, leaf);
+        let gives = |&(id, _): &(NodeId, u32)| self.layout.node(id).bears > 0 && !self.views.is_unsure(id);
+        above.drain(..above.iter().position(gives)?);
+        let (node, position) = above[0];
+        Some((above, self.layout.node(node).child(position)))
+    }
+
+    /// Begins to rebuild what a change of `leaf` makes necessary, if anything: the child of the node that gives it back, all
+    /// of it where more than one member is concerned.
+    pub(super) fn rebuild_around(&mut self, leaf: LeafId) {
+        let Some((above, child)) = self.source_of(leaf) else { return };
+        if self.views.is_lost(child) || !self.views.is_partial(child) {
+            return;
+        }
+        if !matches!(self.layout.node(child).level, Level::Member(_)) {
+            self.views.distrust_all(&self.layout, child);
+            self.epoch = self.epoch.wrapping_add(1);
+        }
+        self.begin_rebuild(&above);
+    }
+
+    /// Whether members are being rebuilt.
+    pub fn is_rebuilding(&self) -> bool {
+        !self.rebuilds.is_empty()
+    }
+
+    /// When [`Array::handle_time`] is to be called, if nothing else happens before.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.next_work_at
+    }
+
+    /// Time has passed: what had to wait for it goes on.
+    pub fn handle_time(&mut self, now: Instant) {
+        self.now = now;
+        self.go_on();
+    }
+
+    /// Begins to rebuild what the first of these ancestors gives back of its children, from their beginning.
+    fn begin_rebuild(&mut self, above: &[(NodeId, u32)]) {
+        let (node, above) = (above[0].0, &above[1..]);
+        let mut leaves = Vec::new();
+        for &child in self.layout.node(node).children.iter().filter(|&&child| self.views.is_unsure(child)) {
+            let whole = Extent::new(0, self.layout.node(child).capacity);
+            leaf_shares(&self.layout, child, whole, &mut |leaf, _| {
+                if self.views.leaf(leaf).state == MemberState::Rebuilding && !leaves.contains(&leaf) {
+                    leaves.push(leaf);
+                }
+            });
+        }
+        for (_, other) in &mut self.rebuilds {
+            other.leaves.retain(|leaf| !leaves.contains(leaf));
+            other.stopped |= other.leaves.is_empty();
+        }
+        let bears = |&(id, _): &(NodeId, u32)| self.layout.node(id).bears > 0;
+        let locked = above.iter().rposition(bears).map_or(0, |topmost| topmost + 1);
+        let (end, unit) = measures(&self.layout, self.layout.node(node));
+        let has_parity = for_level!(self.layout.node(node), level => level.locks_stripes());
+        self.rebuilds.insert(Rebuild {
+            node,
+            leaves,
+            above: above[..locked].to_vec(),
+            end,
+            unit,
+            next: 0,
+            rebuilt: 0,
+            units: VecDeque::with_capacity(UNITS),
+            in_flight: 0,
+            pace: Pace::new(self.throttle, has_parity, self.now),
+            stopped: false,
+        });
+        self.drop_stopped();
+    }
+
+    /// Begins as many units as may begin, and notes when the next may.
+    pub(super) fn go_on(&mut self) {
+        loop {
+            let begun = self.units_begun;
+            self.next_work_at = None;
+            (0..self.rebuilds.capacity()).for_each(|id| self.begin_units(id));
+            self.run_unblocked();
+            // A unit without anything to do is over already.
+            if self.units_begun == begun {
+                return;
+            }
+        }
+    }
+
+    fn begin_units(&mut self, id: usize) {
+        let sector_bytes = u64::from(self.layout.sector_bytes());
+        let (requests, in_flight) = (self.requests_taken, self.requests.len() as u64);
+        while let Some(rebuild) = self.rebuilds.get_mut(id).filter(|rebuild| rebuild.has_more()) {
+            match rebuild.pace.go(self.now, rebuild.beside(sector_bytes, requests, in_flight)) {
+                Go::Now => {}
+                Go::At(at) => {
+                    self.next_work_at = Some(self.next_work_at.map_or(at, |earlier| earlier.min(at)));
+                    return;
+                }
+                Go::Later => return,
+            }
+            let extent = Extent::new(rebuild.next, rebuild.unit.min(rebuild.end - rebuild.next));
+            rebuild.next = extent.end();
+            rebuild.in_flight += 1;
+            rebuild.units.push_back(Unit { extent, begun: self.now, done: false });
+            rebuild.pace.begin(self.now, extent.sectors * sector_bytes);
+            self.units_begun += 1;
+            let window = self.new_window(Owner::Rebuild(place(id)), extent);
+            self.lock(window);
+        }
+    }
+
+    /// A unit is done, or could not be.
+    pub(super) fn end_unit(&mut self, id: u32, extent: Extent, failed: bool) {
+        let sector_bytes = u64::from(self.layout.sector_bytes());
+        let rebuild = &mut self.rebuilds[id as usize];
+        rebuild.in_flight -= 1;
+        let unit = rebuild.units.iter_mut().find(|unit| unit.extent == extent).expect("a unit in flight is known");
+        unit.done = !failed;
+        rebuild.pace.end(self.now, unit.begun, extent.sectors * sector_bytes);
+        rebuild.stopped |= failed;
+        while let Some(unit) = rebuild.units.front().filter(|unit| unit.done) {
+            rebuild.rebuilt = unit.extent.end();
+            rebuild.units.pop_front();
+        }
+        if !rebuild.stopped {
+            self.note_rebuilt(id);
+        }
+        self.drop_stopped();
+    }
+
+    /// The members hold what they should as far as all is done; where that is everything, the work is over.
+    fn note_rebuilt(&mut self, id: u32) {
+        let Rebuild { node, leaves, end, rebuilt, .. } = &mut self.rebuilds[id as usize];
+        if *rebuilt == *end {
+            let leaves = std::mem::take(leaves);
+            self.rebuilds.remove(id as usize);
+            for leaf in leaves {
+                self.set_member_state(leaf, MemberState::Online);
+                self.events.push_back(Event::MemberRebuilt { leaf });
+            }
+            return;
+        }
+        if *rebuilt == 0 {
+            return;
+        }
+        let (views, part) = (&mut self.views, Extent::new(0, *rebuilt));
+        for &child in &self.layout.node(*node).children {
+            leaf_shares(&self.layout, child, part, &mut |leaf, share| {
+                if leaves.contains(&leaf) {
+                    views.set_valid(leaf, share.end());
+                }
+            });
+        }
+    }
+
+    /// A member was lost: it is rebuilt no more, nor is what lies below a node that is lost with it.
+    pub(super) fn leave_rebuilds(&mut self) {
+        let (layout, views) = (&self.layout, &self.views);
+        for (_, rebuild) in &mut self.rebuilds {
+            let Rebuild { node, leaves, .. } = rebuild;
+            leaves.retain(|&leaf| views.leaf(leaf).state == MemberState::Rebuilding);
+            for &child in layout.node(*node).children.iter().filter(|&&child| views.is_lost(child)) {
+                let whole = Extent::new(0, layout.node(child).capacity);
+                leaf_shares(layout, child, whole, &mut |lost, _| leaves.retain(|&leaf| leaf != lost));
+            }
+            rebuild.stopped |= rebuild.leaves.is_empty();
+        }
+        self.drop_stopped();
+    }
+
+    /// Forgets those that have stopped, once nothing of them is in flight.
+    fn drop_stopped(&mut self) {
+        let (rebuilds, events) = (&mut self.rebuilds, &mut self.events);
+        rebuilds.retain(|_, rebuild| {
+            let goes_on = !rebuild.stopped || rebuild.in_flight > 0;
+            if !goes_on {
+                events.extend(rebuild.leaves.drain(..).map(|leaf| Event::RebuildStopped { leaf }));
+            }
+            goes_on
+        });
+    }
+}

@@ -1,0 +1,281 @@
+//! What the thread does with a row that nobody holds.
+
+use super::pool::{RowPhase, TO_HANDLE};
+use super::{StripeCache, LOCKED, OVERWRITE, UNKNOWN, UP_TO_DATE, WANT_READ, WANT_WRITE, WRITING};
+use crate::plan::NONE;
+
+/// Rows that the thread takes together (`MAX_STRIPE_BATCH`).
+const TAKEN_TOGETHER: usize = 8;
+
+/// What there is in a row.
+#[derive(Debug, Default)]
+struct RowCounts {
+    locked: u32,
+    to_write: u32,
+    /// Of those, pages that are written in part.
+    in_part: u32,
+    written: u32,
+}
+
+impl StripeCache {
+    /// Takes back what was released and looks at the next rows; false where there was nothing to do.
+    pub(super) fn run_thread(&mut self) -> bool {
+        let has_released = !self.released.is_empty();
+        self.has_grown &= !has_released;
+        while let Some(id) = self.released.pop_front() {
+            self.row_mut(id).is_released = false;
+            self.release_at_once(id);
+        }
+        let (mut taken, mut count) = ([NONE; TAKEN_TOGETHER], 0);
+        while count < TAKEN_TOGETHER {
+            let Some(id) = self.pool.pop(TO_HANDLE) else { break };
+            self.row_mut(id).holders = 1;
+            (taken[count], count) = (id, count + 1);
+        }
+        taken[..count].iter().for_each(|&id| self.handle(id));
+        taken[..count].iter().for_each(|&id| self.release_at_once(id));
+        if count == 0 && !has_released {
+            return self.grow();
+        }
+        true
+    }
+
+    /// Makes the row that was missing, if any.
+    fn grow(&mut self) -> bool {
+        let grows = std::mem::take(&mut self.wants_row) && self.pool.rows.len() < super::MOST_ROWS;
+        if grows {
+            self.has_grown = true;
+            let id = self.pool.add();
+            self.pages.resize(self.pages.len() + self.leaves.len(), UNKNOWN);
+            self.pool.active += 1;
+            self.row_mut(id).holders = 1;
+            self.release(id);
+        }
+        grows
+    }
+
+    fn handle(&mut self, id: u32) {
+        self.row_mut(id).to_handle = false;
+        if self.rides_in_batch(id) {
+            return;
+        }
+        let mut counts = self.counts(id);
+        if self.row(id).phase == RowPhase::Computed {
+            self.row_mut(id).phase = RowPhase::Idle;
+            for position in 0..self.parity.members {
+                let is_parity = self.is_parity(id, position);
+                let page = self.page_mut(id, position);
+                if page.is(LOCKED) && (is_parity || page.written != NONE) {
+                    page.flags |= WANT_WRITE;
+                }
+            }
+        }
+        if counts.written > 0 && self.has_parity(id) {
+            self.end_writes(id);
+        }
+        if counts.in_part > 0 && self.row(id).phase == RowPhase::Idle {
+            for position in 0..self.parity.members {
+                let page = self.page_mut(id, position);
+                if page.to_write != NONE && page.flags & (OVERWRITE | LOCKED | UP_TO_DATE) == 0 {
+                    page.flags |= LOCKED | WANT_READ;
+                    counts.locked += 1;
+                }
+            }
+        }
+        if counts.to_write > 0 && self.row(id).phase == RowPhase::Idle {
+            self.prepare_write(id, &mut counts);
+        }
+        self.issue(id);
+    }
+
+    /// Whether another row of its batch is handled for it.
+    fn rides_in_batch(&mut self, id: u32) -> bool {
+        let row = self.row_mut(id);
+        let head = row.batch_head;
+        if std::mem::take(&mut row.batch_ready) && head == id {
+            let mut at = id;
+            while at != NONE {
+                self.row_mut(at).batch_ready = false;
+                at = self.row(at).batch_next;
+            }
+        }
+        head != NONE && head != id
+    }
+
+    fn counts(&self, id: u32) -> RowCounts {
+        let mut counts = RowCounts::default();
+        for page in &self.pages[self.pages_of(id)] {
+            counts.locked += u32::from(page.is(LOCKED));
+            counts.to_write += u32::from(page.to_write != NONE);
+            counts.in_part += u32::from(page.to_write != NONE && !page.is(OVERWRITE));
+            counts.written += u32::from(page.written != NONE);
+        }
+        counts
+    }
+
+    /// Whether the parities are known and not on their way.
+    fn has_parity(&self, id: u32) -> bool {
+        let settled = |position| self.page(id, position).flags & (LOCKED | UP_TO_DATE) == UP_TO_DATE;
+        (0..self.parity.members).filter(|&position| self.is_parity(id, position)).all(settled)
+    }
+
+    /// Completes what was written, of the whole batch.
+    fn end_writes(&mut self, id: u32) {
+        for position in (0..self.parity.members).rev() {
+            if self.page(id, position).flags & (LOCKED | UP_TO_DATE) != UP_TO_DATE {
+                continue;
+            }
+            let mut at = id;
+            while at != NONE {
+                let mut rider = std::mem::replace(&mut self.page_mut(at, position).written, NONE);
+                while rider != NONE {
+                    let done = self.riders.remove(rider as usize);
+                    self.uncount(done.request);
+                    rider = done.next;
+                }
+                at = self.row(at).batch_next;
+            }
+        }
+        if self.row(id).batch_head != NONE {
+            self.end_batch(id);
+        }
+    }
+
+    /// The rows of a batch are for themselves again, and know what its first knows.
+    fn end_batch(&mut self, head: u32) {
+        let mut at = self.row(head).batch_next;
+        while at != NONE {
+            for position in 0..self.parity.members {
+                self.page_mut(at, position).flags = self.page(head, position).flags;
+            }
+            let phase = self.row(head).phase;
+            let row = self.row_mut(at);
+            (row.phase, row.to_handle, row.batch_head, row.is_awaited) = (phase, false, NONE, false);
+            let next = std::mem::replace(&mut row.batch_next, NONE);
+            self.release(at);
+            at = next;
+        }
+        let row = self.row_mut(head);
+        (row.batch_head, row.batch_next, row.is_awaited) = (NONE, NONE, false);
+    }
+
+    /// Reads what the new parity needs, or begins to compute it.
+    fn prepare_write(&mut self, id: u32, counts: &mut RowCounts) {
+        let (modify, reconstruct) = (self.pages_to_modify(id), self.pages_to_reconstruct(id));
+        self.row_mut(id).to_handle = true;
+        if modify > 0 && reconstruct > 0 {
+            let modifies = self.policy.prefers_modify(modify, reconstruct);
+            for position in 0..self.parity.members {
+                let reads = if modifies { self.is_modified(id, position) } else { self.is_rest(id, position) };
+                if reads {
+                    self.page_mut(id, position).flags |= LOCKED | WANT_READ;
+                    counts.locked += 1;
+                }
+            }
+        } else if counts.locked == 0 {
+            self.compute(id, reconstruct == 0);
+        }
+    }
+
+    /// Whether the old page is needed for read-modify-write and not known.
+    fn is_modified(&self, id: u32, position: u32) -> bool {
+        let page = self.page(id, position);
+        (page.to_write != NONE || self.is_parity(id, position)) && page.flags & (LOCKED | UP_TO_DATE) == 0
+    }
+
+    /// Whether the page is of the rest of the stripe, for reconstruct-write, and not known.
+    fn is_rest(&self, id: u32, position: u32) -> bool {
+        !self.is_parity(id, position) && self.page(id, position).flags & (OVERWRITE | LOCKED | UP_TO_DATE) == 0
+    }
+
+    fn pages_to_modify(&self, id: u32) -> u32 {
+        (0..self.parity.members).map(|position| u32::from(self.is_modified(id, position))).sum()
+    }
+
+    fn pages_to_reconstruct(&self, id: u32) -> u32 {
+        (0..self.parity.members).map(|position| u32::from(self.is_rest(id, position))).sum()
+    }
+
+    /// Takes the pages that are to be written and computes the parities.
+    fn compute(&mut self, id: u32, reconstructs: bool) {
+        let mut taken = 0;
+        for position in 0..self.parity.members {
+            let page = self.page_mut(id, position);
+            if page.to_write == NONE || !(reconstructs || page.is(UP_TO_DATE)) {
+                continue;
+            }
+            taken += 1;
+            page.flags = (page.flags | LOCKED) & !UP_TO_DATE;
+            let mut at = id;
+            while at != NONE {
+                let page = self.page_mut(at, position);
+                (page.written, page.to_write, page.covered) = (page.to_write, NONE, 0);
+                self.row_mut(at).overwritten = 0;
+                at = self.row(at).batch_next;
+            }
+        }
+        if taken == 0 {
+            return;
+        }
+        for position in 0..self.parity.members {
+            if self.is_parity(id, position) {
+                let page = self.page_mut(id, position);
+                page.flags = (page.flags | LOCKED) & !UP_TO_DATE;
+            }
+        }
+        let row = self.row_mut(id);
+        (row.phase, row.holders) = (RowPhase::Computing, row.holders + 1);
+        if row.batch_head == NONE {
+            row.is_awaited = false;
+        }
+        self.make_ready(id, self.parity.members);
+    }
+
+    /// Sectors that the computation of a row, with its batch, reads and writes.
+    pub(super) fn computed_sectors(&self, id: u32) -> (u64, u64) {
+        let mut rows = 0;
+        let mut at = id;
+        while at != NONE {
+            (rows, at) = (rows + 1, self.row(at).batch_next);
+        }
+        let known = self.pages[self.pages_of(id)].iter().filter(|page| page.flags & (LOCKED | UP_TO_DATE) != 0);
+        let inputs = u64::from(crate::plan::place(known.count())) - u64::from(self.parity.parities);
+        (rows * inputs * self.row_sectors, rows * u64::from(self.parity.parities) * self.row_sectors)
+    }
+
+    pub(super) fn end_computation(&mut self, id: u32) {
+        for position in 0..self.parity.members {
+            if self.is_parity(id, position) || self.page(id, position).written != NONE {
+                self.page_mut(id, position).flags |= UP_TO_DATE;
+            }
+        }
+        self.row_mut(id).phase = RowPhase::Computed;
+    }
+
+    /// Makes what the row wants ready, members from the last to the first and each for the whole batch: so md goes through
+    /// them.
+    fn issue(&mut self, id: u32) {
+        for position in (0..self.parity.members).rev() {
+            let page = self.page_mut(id, position);
+            let wanted = page.flags & (WANT_READ | WANT_WRITE);
+            if wanted == 0 {
+                continue;
+            }
+            page.flags &= !wanted;
+            let mut at = id;
+            while at != NONE {
+                let page = self.page_mut(at, position);
+                page.flags |= LOCKED | if wanted == WANT_WRITE { WRITING } else { 0 };
+                self.row_mut(at).holders += 1;
+                self.row_mut(id).holders += u32::from(at != id);
+                self.make_ready(at, position);
+                at = self.row(at).batch_next;
+            }
+        }
+    }
+
+    fn make_ready(&mut self, id: u32, position: u32) {
+        self.outstanding += 1;
+        self.ready.push_back(self.slot(id, position));
+    }
+}

@@ -1,0 +1,269 @@
+//! How much of the members' time the array takes for its own work beside its clients'.
+//!
+//! Invariant: a throttle says when work may go on, from the time it is told and what it is told of clients; it never
+//! looks at a clock.
+//!
+//! Reference: `md_do_sync` of Linux 6.12, drivers/md/md.c, for [`RebuildThrottle::Md`].
+
+use raidlab_types::number::f64_from;
+use raidlab_types::{Duration, Instant};
+use serde::{Deserialize, Serialize};
+
+/// How fast a rebuild goes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum RebuildThrottle {
+    /// As Linux md: never faster than `max_kib_s`; slower than `min_kib_s` it heeds nobody; between, it goes on while no
+    /// client asks for anything, and else lets what it has in flight end once that is as much as `depth` requests of md's
+    /// (4 KiB with parity, 64 KiB on mirrors).
+    Md {
+        /// KiB/s of each member (`speed_limit_min`).
+        #[serde(default = "md_min_kib_s")]
+        min_kib_s: u64,
+        /// KiB/s of each member (`speed_limit_max`).
+        #[serde(default = "md_max_kib_s")]
+        max_kib_s: u64,
+        /// Requests (`sync_io_depth`).
+        #[serde(default = "md_depth")]
+        depth: u32,
+    },
+    /// At one rate, whatever clients do.
+    Rate {
+        /// KiB/s of each member.
+        kib_s: f64,
+    },
+    /// Only while no request of a client is in flight: the vacationing server.
+    Idle,
+    /// One unit at a time, and after each a rest, so that this share of the time is worked.
+    Share {
+        /// From 0 (exclusive) to 1.
+        fraction: f64,
+    },
+}
+
+fn md_min_kib_s() -> u64 {
+    1000
+}
+
+fn md_max_kib_s() -> u64 {
+    200_000
+}
+
+fn md_depth() -> u32 {
+    32
+}
+
+impl RebuildThrottle {
+    /// What is wrong with it, if anything: the key, and what would be accepted.
+    ///
+    /// # Errors
+    /// When a rate is not positive, or a share is none.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        match *self {
+            RebuildThrottle::Md { min_kib_s, max_kib_s, .. } if max_kib_s == 0 || min_kib_s > max_kib_s => {
+                Err(("max_kib_s", format!("{max_kib_s}; accepted: at least 1, and at least min_kib_s ({min_kib_s})")))
+            }
+            RebuildThrottle::Rate { kib_s } if !(kib_s.is_finite() && kib_s > 0.0) => {
+                Err(("kib_s", format!("{kib_s}; accepted: a number above 0")))
+            }
+            RebuildThrottle::Share { fraction } if !(fraction > 0.0 && fraction <= 1.0) => {
+                Err(("fraction", format!("{fraction}; accepted: a number above 0, at most 1")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a unit of work may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Go {
+    /// At once.
+    Now,
+    /// Not before this time.
+    At(Instant),
+    /// Not before something completes.
+    Later,
+}
+
+/// What a throttle is told of the rest.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Beside {
+    /// Requests that clients have sent so far, and those in flight.
+    pub requests: u64,
+    pub requests_in_flight: u64,
+    /// Units of this work in flight, and what they are of each member.
+    pub units: u32,
+    pub bytes: u64,
+}
+
+/// Marks over which md measures its speed, and how far apart they are.
+const MARKS: usize = 10;
+const MARK_STEP: Duration = Duration::from_ns(3_000_000_000);
+/// How long md sleeps when it is too fast.
+const TOO_FAST: Duration = Duration::from_ns(500_000_000);
+/// What one of md's requests is of a member: with parity, and without.
+const MD_REQUEST_BYTES: [u64; 2] = [4 << 10, 64 << 10];
+
+/// A throttle at work.
+#[derive(Debug, Clone)]
+pub(crate) struct Pace {
+    throttle: RebuildThrottle,
+    md_request_bytes: u64,
+    not_before: Instant,
+    /// Bytes of each member done.
+    done_bytes: u64,
+    marks: [(Instant, u64); MARKS],
+    last_mark: usize,
+    /// The mark from which speed is measured.
+    base: (Instant, u64),
+    requests_seen: u64,
+    draining: bool,
+}
+
+impl Pace {
+    pub(crate) fn new(throttle: RebuildThrottle, has_parity: bool, now: Instant) -> Pace {
+        Pace {
+            throttle,
+            md_request_bytes: MD_REQUEST_BYTES[usize::from(!has_parity)],
+            not_before: now,
+            done_bytes: 0,
+            marks: [(now, 0); MARKS],
+            last_mark: 0,
+            base: (now, 0),
+            requests_seen: 0,
+            draining: false,
+        }
+    }
+
+    /// Whether a unit may begin now; whoever is told so begins one.
+    pub(crate) fn go(&mut self, now: Instant, beside: Beside) -> Go {
+        if now < self.not_before {
+            return Go::At(self.not_before);
+        }
+        match self.throttle {
+            RebuildThrottle::Rate { .. } => Go::Now,
+            RebuildThrottle::Idle if beside.requests_in_flight > 0 => Go::Later,
+            RebuildThrottle::Share { .. } if beside.units > 0 => Go::Later,
+            RebuildThrottle::Idle | RebuildThrottle::Share { .. } => Go::Now,
+            RebuildThrottle::Md { min_kib_s, max_kib_s, depth } => {
+                self.go_as_md(now, beside, (min_kib_s, max_kib_s), depth)
+            }
+        }
+    }
+
+    fn go_as_md(&mut self, now: Instant, beside: Beside, (min, max): (u64, u64), depth: u32) -> Go {
+        if self.draining && beside.units > 0 {
+            return Go::Later;
+        }
+        if std::mem::take(&mut self.draining) {
+            return Go::Now;
+        }
+        if now.since(self.marks[self.last_mark].0) >= MARK_STEP {
+            let next = (self.last_mark + 1) % MARKS;
+            self.base = self.marks[next];
+            self.marks[next] = (now, self.done_bytes);
+            self.last_mark = next;
+        }
+        let seconds = now.since(self.base.0).as_ns() / 1_000_000_000;
+        let kib_s = (self.done_bytes - self.base.1) / 1024 / (seconds + 1) + 1;
+        if kib_s <= min {
+            return Go::Now;
+        }
+        if kib_s > max {
+            self.not_before = now + TOO_FAST;
+            return Go::At(self.not_before);
+        }
+        let busy = beside.requests_in_flight > 0 || beside.requests != self.requests_seen;
+        self.requests_seen = beside.requests;
+        self.draining = busy && beside.units > 0 && beside.bytes >= u64::from(depth) * self.md_request_bytes;
+        if self.draining {
+            Go::Later
+        } else {
+            Go::Now
+        }
+    }
+
+    /// A unit of so many bytes of each member begins.
+    pub(crate) fn begin(&mut self, now: Instant, bytes: u64) {
+        if let RebuildThrottle::Rate { kib_s } = self.throttle {
+            self.not_before = self.not_before.max(now) + Duration::from_s_f64(f64_from(bytes) / 1024.0 / kib_s);
+        }
+    }
+
+    /// A unit that began at `begun` is done.
+    pub(crate) fn end(&mut self, now: Instant, begun: Instant, bytes: u64) {
+        self.done_bytes += bytes;
+        if let RebuildThrottle::Share { fraction } = self.throttle {
+            let worked = f64_from(now.since(begun).as_ns()) / 1e9;
+            self.not_before = now + Duration::from_s_f64(worked * (1.0 - fraction) / fraction);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: u64 = 64 << 10;
+
+    /// Bytes done after `seconds`, where a unit takes 1 ms and two may be in flight; `requests`: clients' by the millisecond.
+    fn done_after(throttle: RebuildThrottle, seconds: u64, requests: impl Fn(u64) -> (u64, u64)) -> u64 {
+        let mut pace = Pace::new(throttle, true, Instant::ZERO);
+        let mut units: Vec<Instant> = Vec::new();
+        for ms in 0..seconds * 1000 {
+            let now = Instant::from_ns(ms * 1_000_000);
+            for begun in units.extract_if(.., |begun| now.since(*begun).as_ns() >= 1_000_000) {
+                pace.end(now, begun, UNIT);
+            }
+            let (requests, requests_in_flight) = requests(ms);
+            while units.len() < 2 {
+                let n = units.len() as u64;
+                let beside = Beside { requests, requests_in_flight, units: n as u32, bytes: n * UNIT };
+                if pace.go(now, beside) != Go::Now {
+                    break;
+                }
+                pace.begin(now, UNIT);
+                units.push(now);
+            }
+        }
+        pace.done_bytes
+    }
+
+    fn kib_s(throttle: RebuildThrottle, requests: impl Fn(u64) -> (u64, u64)) -> f64 {
+        done_after(throttle, 60, requests) as f64 / 1024.0 / 60.0
+    }
+
+    #[test]
+    fn each_keeps_what_it_says() {
+        let quiet = |_| (0, 0);
+        let busy = |ms| (ms, 1);
+        let rate = RebuildThrottle::Rate { kib_s: 6400.0 };
+        assert!((kib_s(rate, busy) / 6400.0 - 1.0).abs() < 0.01);
+        assert_eq!(kib_s(RebuildThrottle::Idle, busy), 0.0);
+        // Two units of 64 KiB a millisecond.
+        assert!(kib_s(RebuildThrottle::Idle, quiet) > 127_000.0);
+        let half = kib_s(RebuildThrottle::Share { fraction: 0.5 }, busy);
+        assert!((half / 32_000.0 - 1.0).abs() < 0.01, "{half} KiB/s: a unit, and as long a rest");
+    }
+
+    #[test]
+    fn md_goes_at_its_most_when_alone_and_below_its_least_heeds_nobody() {
+        let most = RebuildThrottle::Md { min_kib_s: 1000, max_kib_s: 20_000, depth: 32 };
+        let alone = kib_s(most, |_| (0, 0));
+        assert!((alone / 20_000.0 - 1.0).abs() < 0.1, "{alone} KiB/s");
+        // A depth of one request of 4 KiB, and clients always there: one unit at a time.
+        let shy = |min_kib_s| RebuildThrottle::Md { min_kib_s, max_kib_s: 200_000, depth: 1 };
+        let beside = kib_s(shy(1000), |ms| (ms, 1));
+        let unheeding = kib_s(shy(190_000), |ms| (ms, 1));
+        assert!(beside < 0.6 * unheeding, "{beside} and {unheeding} KiB/s");
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        let key = |throttle: RebuildThrottle| throttle.check().unwrap_err().0;
+        assert_eq!(key(RebuildThrottle::Rate { kib_s: 0.0 }), "kib_s");
+        assert_eq!(key(RebuildThrottle::Share { fraction: 1.5 }), "fraction");
+        assert_eq!(key(RebuildThrottle::Md { min_kib_s: 5, max_kib_s: 4, depth: 32 }), "max_kib_s");
+        assert_eq!(RebuildThrottle::Share { fraction: 1.0 }.check(), Ok(()));
+    }
+}

@@ -1,0 +1,189 @@
+//! Writes that go through a stripe cache: what they read and write, who shares a row, and what happens when a member goes.
+
+#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+
+use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, ParityWrite, Policy, Rotation, Tree};
+use raidlab_types::{Extent, Instant, OpError, OpId, OpKind, Request, RequestKind, Seed};
+use std::collections::VecDeque;
+
+const PAGE: u64 = 8;
+const CHUNK: u64 = 128;
+
+fn array(parities: u32, rows: u32) -> Array {
+    let tree = Tree::parity(parities, 4 + parities as usize, CHUNK * 512, Rotation::LeftSymmetric);
+    let layout = Layout::new(&tree, &vec![1 << 20; tree.leaves()], 512).expect("compiles");
+    let policy = Policy {
+        parity_row_bytes: 4096,
+        stripe_cache_size: rows,
+        parity_write_tie: ParityWrite::ReconstructWrite,
+        ..Policy::default()
+    };
+    let mut array = Array::new(layout, policy);
+    array.use_stripe_caches();
+    array
+}
+
+/// Drives an array: operations complete in the order in which they were handed out, but for those of a member that has gone.
+struct Driver {
+    array: Array,
+    flying: VecDeque<(OpId, Option<u32>)>,
+    /// Sectors read and written of members.
+    moved: [u64; 2],
+    done: Vec<u64>,
+    failed: Option<u32>,
+}
+
+impl Driver {
+    fn new(array: Array) -> Driver {
+        Driver { array, flying: VecDeque::new(), moved: [0; 2], done: Vec::new(), failed: None }
+    }
+
+    fn write(&mut self, tag: u64, lba: u64, sectors: u64) {
+        let extent = Extent::new(lba, sectors);
+        let request = Request { tag, volume: 0, kind: RequestKind::Write, extent, force_unit_access: false };
+        self.array.handle_request(Instant::ZERO, request);
+        self.poll();
+    }
+
+    fn poll(&mut self) {
+        while let Some(op) = self.array.poll_op() {
+            self.flying.push_back(match op {
+                ArrayOp::Device(op) => {
+                    assert_eq!(self.array.moves(op.id), Some((op.kind, op.extent.sectors)));
+                    self.moved[usize::from(op.kind == OpKind::Write)] += op.extent.sectors;
+                    (op.id, Some(op.leaf))
+                }
+                ArrayOp::Compute { id, .. } => (id, None),
+            });
+        }
+        while let Some(event) = self.array.poll_event() {
+            if let Event::RequestDone { tag, result } = event {
+                assert_eq!(result, Ok(()));
+                self.done.push(tag);
+            }
+        }
+    }
+
+    fn complete(&mut self, place: usize) {
+        let (id, leaf) = self.flying.remove(place).expect("an operation");
+        let gone = leaf.is_some() && leaf == self.failed;
+        self.array.handle_op_done(Instant::ZERO, id, if gone { Err(OpError::MemberGone) } else { Ok(()) });
+        self.poll();
+    }
+
+    fn finish(&mut self) {
+        while !self.flying.is_empty() {
+            self.complete(0);
+        }
+        assert_eq!(self.array.check_idle(), Ok(()));
+    }
+}
+
+#[test]
+fn what_a_row_knows_is_not_read_again() {
+    let mut driver = Driver::new(array(1, 256));
+    driver.write(1, 0, PAGE);
+    driver.finish();
+    assert_eq!(driver.moved, [2 * PAGE, 2 * PAGE], "old data and old parity");
+    driver.write(2, 0, PAGE);
+    driver.finish();
+    assert_eq!(driver.moved, [2 * PAGE, 4 * PAGE], "both are known");
+    driver.write(3, CHUNK, PAGE);
+    driver.finish();
+    assert_eq!(driver.moved, [3 * PAGE, 6 * PAGE], "the parity is known");
+    driver.write(4, 2 * CHUNK, PAGE / 2);
+    driver.finish();
+    assert_eq!(driver.moved, [4 * PAGE, 8 * PAGE], "half a page is read and written whole");
+}
+
+#[test]
+fn requests_that_meet_in_a_row_are_written_together() {
+    let mut driver = Driver::new(array(1, 256));
+    // Four chunks that are a stripe, while a write of the same row still reads.
+    driver.write(1, 0, PAGE);
+    assert_eq!(driver.flying.len(), 2);
+    (1..4).for_each(|column| driver.write(1 + column, column * CHUNK, PAGE));
+    assert_eq!(driver.flying.len(), 2, "they wait for what is being read");
+    driver.finish();
+    assert_eq!(driver.moved, [2 * PAGE, 5 * PAGE], "one write of four pages and their parity");
+    driver.done.sort_unstable();
+    assert_eq!(driver.done, [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_page_that_waits_to_be_written_is_waited_for() {
+    let mut driver = Driver::new(array(1, 256));
+    driver.write(1, 0, PAGE);
+    driver.write(2, 0, PAGE);
+    // Behind the second, though it could go on.
+    driver.write(3, 64 * CHUNK, PAGE);
+    assert_eq!(driver.flying.len(), 2);
+    driver.finish();
+    assert_eq!(driver.moved, [4 * PAGE, 6 * PAGE]);
+    assert_eq!(driver.done[0], 1);
+}
+
+#[test]
+fn full_rows_are_a_batch_that_reads_nothing() {
+    for parities in 1..=2 {
+        let mut driver = Driver::new(array(parities, 256));
+        driver.write(1, 8 * CHUNK * 4, 4 * CHUNK);
+        assert_eq!(driver.flying.len(), 1, "one computation for the stripe");
+        driver.finish();
+        assert_eq!(driver.moved, [0, (4 + u64::from(parities)) * CHUNK]);
+    }
+}
+
+#[test]
+fn more_than_the_cache_holds_waits_for_rows() {
+    let mut driver = Driver::new(array(1, 32));
+    (0..8).for_each(|tag| driver.write(tag, 3000 * tag, 2500));
+    driver.finish();
+    driver.done.sort_unstable();
+    assert_eq!(driver.done, [0, 1, 2, 3, 4, 5, 6, 7]);
+    let written: u64 = driver.moved[1];
+    assert!(written > 8 * 2500, "data and parity: {written}");
+}
+
+#[test]
+fn a_member_that_goes_ends_the_cache_and_no_request() {
+    for seed in 0..60 {
+        let mut driver = Driver::new(array(1 + seed as u32 % 2, 32));
+        let mut rng = Seed::new(seed).draws();
+        let mut next = 0;
+        while next < 40 || !driver.flying.is_empty() {
+            if next < 40 && driver.flying.len() < 30 {
+                driver.write(next, rng.below(4000), 1 + rng.below(900));
+                next += 1;
+            } else {
+                driver.complete(rng.below(driver.flying.len() as u64) as usize);
+            }
+            if next == 20 && driver.failed.is_none() {
+                let leaf = rng.below(5) as u32;
+                driver.failed = Some(leaf);
+                if seed % 3 == 0 {
+                    driver.array.set_member_state(leaf, MemberState::Failed);
+                    driver.poll();
+                }
+            }
+        }
+        driver.done.sort_unstable();
+        assert_eq!(driver.done, (0..40).collect::<Vec<_>>(), "seed {seed}");
+        assert_eq!(driver.array.check_idle(), Ok(()), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_volume_that_is_whole_again_has_its_cache_again() {
+    let mut driver = Driver::new(array(1, 256));
+    driver.array.set_member_state(2, MemberState::Missing);
+    driver.write(1, 0, PAGE);
+    driver.finish();
+    driver.array.set_member_state(2, MemberState::Online);
+    let before = driver.moved;
+    driver.write(2, 0, PAGE);
+    driver.finish();
+    driver.write(3, 0, PAGE);
+    driver.finish();
+    assert_eq!(driver.moved, [before[0] + 2 * PAGE, before[1] + 4 * PAGE], "read once");
+}

@@ -1,0 +1,188 @@
+//! What an engine answers, whoever asked: numbers, and columns of whole numbers.
+
+use raidlab_device::Totals;
+use raidlab_load::files::{AccessName, FilesRecord};
+use raidlab_load::{Answer, Recorder, Snapshot, Tally, Times};
+use raidlab_sim::{RebuildResult, SimResult, HOST_CPU};
+use raidlab_types::number::f64_from;
+use serde_json::{json, Map, Value};
+
+/// A part of an answer. A door writes columns as its own side has them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// A number, or what else JSON has.
+    Plain(Value),
+    /// A column of whole numbers.
+    Column(Vec<u64>),
+    /// Parts by name.
+    Table(Table),
+}
+
+/// Parts by name, in the order in which they are told.
+pub type Table = Vec<(&'static str, Part)>;
+
+impl From<Part> for Value {
+    /// As JSON has it: columns are lists.
+    fn from(part: Part) -> Value {
+        match part {
+            Part::Plain(value) => value,
+            Part::Column(numbers) => numbers.into(),
+            Part::Table(parts) => {
+                parts.into_iter().map(|(name, part)| (name.to_owned(), part.into())).collect::<Map<_, _>>().into()
+            }
+        }
+    }
+}
+
+fn plain(value: impl Into<Value>) -> Part {
+    Part::Plain(value.into())
+}
+
+fn column<Row>(rows: &[Row], of: fn(&Row) -> u64) -> Part {
+    Part::Column(rows.iter().map(of).collect())
+}
+
+/// A histogram: the values that occurred, in ascending order, and how often each did.
+pub fn histogram(times: &Times) -> Part {
+    let rows: Vec<(u64, u64)> = times.columns().collect();
+    Part::Table(vec![("value_ns", column(&rows, |r| r.0)), ("count", column(&rows, |r| r.1))])
+}
+
+fn tally(tally: &Tally) -> Part {
+    Part::Table(vec![
+        ("requests", plain(tally.requests)),
+        ("bytes", plain(tally.bytes)),
+        ("failed", plain(tally.failed)),
+        ("response", histogram(&tally.response)),
+        ("service", histogram(&tally.service)),
+        ("response_mean_ns", plain(tally.response.mean_ns())),
+        ("service_mean_ns", plain(tally.service.mean_ns())),
+    ])
+}
+
+/// What a recorder says, of any engine.
+pub fn recorded(recorder: &Recorder) -> Table {
+    let (all, tasks) = (recorder.all(), recorder.tasks());
+    let rows: Vec<Snapshot> = recorder.snapshots().collect();
+    let seconds = recorder.second_histograms();
+    let mut parts = vec![
+        ("requests", plain(all.requests)),
+        ("tasks", plain(tasks.requests)),
+        ("elapsed_ns", plain(recorder.elapsed().as_ns())),
+        ("read", tally(recorder.read())),
+        ("write", tally(recorder.write())),
+        ("all", tally(&all)),
+        ("task", tally(&tasks)),
+        ("depth", plain(recorder.mean_in_flight())),
+    ];
+    parts.extend(recorder.gaps().map(|gaps| ("gaps", histogram(gaps))));
+    let histograms = vec![
+        ("time_ns", column(&seconds, |r| r.0)),
+        ("value_ns", column(&seconds, |r| r.1)),
+        ("count", column(&seconds, |r| r.2)),
+    ];
+    let snapshots = vec![
+        ("time_ns", column(&rows, |s| s.time_ns)),
+        ("requests", column(&rows, |s| s.requests)),
+        ("bytes", column(&rows, |s| s.bytes)),
+        ("response_sum_ns", column(&rows, |s| s.response_sum_ns)),
+        ("histograms", Part::Table(histograms)),
+    ];
+    parts.push(("snapshots", Part::Table(snapshots)));
+    parts
+}
+
+/// Means a request of where its time went: the host's work, waiting for members, their arms, rotation and transfer.
+pub fn stages(requests: u64, host_cpu_ns: u64, members: &[Totals]) -> Value {
+    let requests = f64_from(requests.max(1));
+    let sum = |of: fn(&Totals) -> u64| f64_from(members.iter().map(of).sum::<u64>()) / requests;
+    json!({
+        "host_cpu_ns": f64_from(host_cpu_ns) / requests,
+        "accesses": sum(|t| t.reads + t.writes),
+        "queue_ns": sum(|t| t.wait_ns),
+        "disconnect_ns": sum(|t| t.seek_ns + t.rotation_ns),
+        "transfer_ns": sum(|t| t.transfer_ns),
+        "overhead_ns": sum(|t| t.overhead_ns),
+        "paired_ns": sum(|t| t.paired_ns),
+    })
+}
+
+/// What a search for a depth found: between which depths, or that there is none.
+pub fn held(answer: &Answer) -> Value {
+    let (kind, depth, throughput, lower, upper) = match *answer {
+        Answer::Between { depth, throughput, lower, upper } => ("between", depth, throughput, Some(lower), Some(upper)),
+        Answer::NeverExceeded { last } => ("never_exceeded", f64::from(last.depth), last.throughput, Some(last), None),
+        Answer::AlwaysExceeded { first } => {
+            ("always_exceeded", f64::from(first.depth), first.throughput, None, Some(first))
+        }
+    };
+    json!({"kind": kind, "depth": depth, "throughput": throughput, "lower": lower, "upper": upper})
+}
+
+/// What whole files asked for: accesses by name, times by size.
+pub fn files(record: &FilesRecord) -> Value {
+    let mean = |sum: u128, count: u64| f64_from(sum) / f64_from(count.max(1));
+    let accesses = AccessName::ALL.map(|name| {
+        let totals = record.accesses(name);
+        json!({
+            "name": name.name(),
+            "count": totals.count,
+            "bytes": totals.bytes,
+            "found": totals.found,
+            "mean_ns": mean(u128::from(totals.time_ns), totals.answered),
+        })
+    });
+    let by_size = record.by_size.values();
+    json!({
+        "files": record.files,
+        "open_mean_ns": mean(record.open_ns, record.files),
+        "first_byte_mean_ns": mean(record.first_byte_ns, record.files),
+        "accesses": accesses,
+        "sizes": {
+            "size_bytes": record.by_size.keys().collect::<Vec<_>>(),
+            "files": by_size.clone().map(|size| size.files).collect::<Vec<_>>(),
+            "time_ns": by_size.map(|size| u64::try_from(size.time_ns).unwrap_or(u64::MAX)).collect::<Vec<_>>(),
+        },
+    })
+}
+
+/// Whether a member was whole before the run was over, and how long that took.
+fn rebuild_check(rebuild: &RebuildResult) -> Value {
+    let RebuildResult { leaf, rebuilt_bytes, member_bytes, elapsed_ns, is_over } = *rebuild;
+    let (seconds, mb) = (f64_from(elapsed_ns) / 1e9, f64_from(rebuilt_bytes) / 1e6);
+    let rate = if seconds > 0.0 { mb / seconds } else { 0.0 };
+    let percent = 100.0 * f64_from(rebuilt_bytes) / f64_from(member_bytes.max(1));
+    let evidence = if is_over {
+        format!("Member {leaf} was rebuilt in {seconds:.1} s ({mb:.0} MB, {rate:.1} MB/s).")
+    } else {
+        format!(
+            "Member {leaf} was rebuilt up to {percent:.1} % in {seconds:.1} s ({rate:.1} MB/s) when the run was over."
+        )
+    };
+    json!({"name": "rebuild", "verdict": "PASS", "evidence": evidence, "mend": ""})
+}
+
+/// The answer of a simulated cell, without what its recorder says; `checks` are those of the door.
+pub fn of_sim(seed: u64, result: &SimResult, mut checks: Vec<Value>) -> Value {
+    checks.extend(result.rebuilds.iter().map(rebuild_check));
+    let of_host = result.stations.iter().filter(|station| station.name == HOST_CPU).map(|station| station.busy_ns);
+    let totals: Vec<Totals> = result.members.iter().map(|member| member.totals).collect();
+    json!({
+        "engine": "sim",
+        "seed": seed,
+        "hold": result.hold,
+        "members": result.members,
+        "stations": result.stations,
+        "stages": stages(result.recorder.all().requests, of_host.sum(), &totals),
+        "sector_bytes": result.sector_bytes,
+        "user_bytes": result.user_bytes,
+        "backlog": result.backlog,
+        "files": result.files.as_ref().map(files),
+        "streams": result.streams,
+        "facts": {},
+        "checks": checks,
+        "rebuilds": result.rebuilds,
+        "replayed": result.replayed,
+        "interrupted": result.interrupted,
+    })
+}

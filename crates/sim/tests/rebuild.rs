@@ -1,0 +1,96 @@
+//! Rebuilds on the virtual clock: how long they take alone, what they leave clients, what they ask of members.
+
+#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "numbers here are small")]
+
+mod common;
+
+use common::{closed, fixed, random, requests};
+use raidlab_array::{RebuildThrottle, Rotation, Tree};
+use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec};
+use raidlab_sim::{run, RebuildSpec, SimConfig, SimResult};
+use raidlab_types::KIB;
+
+const CHUNK: u64 = 64 * KIB;
+/// Of the devices below: 1 GiB, 100 us an operation, whatever its length.
+const ROWS: u64 = (1 << 30) / CHUNK;
+const OPERATION_US: f64 = 100.0;
+
+fn rebuilding(tree: Tree, missing: Vec<u32>, throttle: RebuildThrottle) -> SimConfig {
+    let config = closed(tree, fixed(OPERATION_US), random(1.0, 4096), 1);
+    SimConfig { missing, rebuild: Some(RebuildSpec { throttle }), ..config }
+}
+
+/// No clients for so long but one that comes a thousand seconds late.
+fn alone(config: SimConfig, seconds: f64) -> SimConfig {
+    let limits = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(seconds) } };
+    let load = LoadSpec::Open { arrival: ArrivalSpec::Uniform { rate_per_s: 0.001 }, max_in_flight: None };
+    SimConfig { limits, load, ..config }
+}
+
+fn reads_and_writes(result: &SimResult) -> Vec<(u64, u64)> {
+    result.members.iter().map(|member| (member.totals.reads, member.totals.writes)).collect()
+}
+
+#[test]
+fn alone_it_takes_as_long_as_its_rows() {
+    let raid5 = Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
+    let raid6 = Tree::parity(2, 6, CHUNK, Rotation::LeftSymmetric);
+    for (tree, missing) in [(raid5, vec![2]), (raid6, vec![0, 3])] {
+        let result = run(&alone(rebuilding(tree, missing.clone(), RebuildThrottle::Idle), 30.0)).expect("a run");
+        let expected_s = ROWS as f64 * OPERATION_US / 1e6;
+        for rebuild in &result.rebuilds {
+            let took_s = rebuild.elapsed_ns as f64 / 1e9;
+            assert!(rebuild.is_over && rebuild.rebuilt_bytes == 1 << 30, "{rebuild:?}");
+            assert!((took_s / expected_s - 1.0).abs() < 0.01, "{took_s} s, {expected_s} s expected");
+        }
+        assert_eq!(result.rebuilds.len(), missing.len());
+        for (leaf, counts) in reads_and_writes(&result).into_iter().enumerate() {
+            // Of RAID 6 without two, any of the others are needed: all four.
+            let expected = if missing.contains(&(leaf as u32)) { (0, ROWS) } else { (ROWS, 0) };
+            assert_eq!(counts, expected, "member {leaf}");
+        }
+    }
+}
+
+#[test]
+fn a_mirror_is_copied_and_a_lost_stripe_of_mirrored_ones_whole() {
+    let units = (1 << 30) / (512 * KIB);
+    let result = run(&alone(rebuilding(Tree::raid10(2, CHUNK), vec![3], RebuildThrottle::Idle), 30.0)).expect("a run");
+    assert_eq!(reads_and_writes(&result), [(0, 0), (0, 0), (units, 0), (0, units)]);
+    // One member of a stripe is lost, and with it the stripe: its other member has missed what was written.
+    let result = run(&alone(rebuilding(Tree::raid01(2, CHUNK), vec![1], RebuildThrottle::Idle), 30.0)).expect("a run");
+    let bytes: Vec<(u64, u64)> = result.members.iter().map(|m| (m.totals.read_bytes, m.totals.write_bytes)).collect();
+    assert_eq!(bytes, [(0, 1 << 30), (0, 1 << 30), (1 << 30, 0), (1 << 30, 0)]);
+}
+
+#[test]
+fn a_rate_is_kept_and_an_idle_rebuild_lets_clients_go_first() {
+    let raid5 = || Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
+    let rate = RebuildThrottle::Rate { kib_s: 102_400.0 };
+    let result = run(&alone(rebuilding(raid5(), vec![2], rate), 30.0)).expect("a run");
+    let took_s = result.rebuilds[0].elapsed_ns as f64 / 1e9;
+    assert!((took_s / 10.24 - 1.0).abs() < 0.01, "1 GiB at 100 MiB/s: {took_s} s");
+    // Clients of whom one always has a request in flight leave it nothing; half of the time is more than that. (A single
+    // one leaves a gap between its requests, in which nothing is in flight.)
+    let beside = |throttle| {
+        let (limits, load) = (requests(0, 20_000), LoadSpec::Closed { depth: 4 });
+        let config = SimConfig { limits, load, ..rebuilding(raid5(), vec![2], throttle) };
+        let result = run(&config).expect("a run");
+        (result.rebuilds[0].rebuilt_bytes, common::mean_us(&result))
+    };
+    let (idle_bytes, idle_us) = beside(RebuildThrottle::Idle);
+    let (half_bytes, half_us) = beside(RebuildThrottle::Share { fraction: 0.5 });
+    let (whole_bytes, whole_us) = beside(RebuildThrottle::Share { fraction: 1.0 });
+    assert!(idle_bytes < half_bytes && half_bytes < whole_bytes, "{idle_bytes}, {half_bytes}, {whole_bytes} bytes");
+    assert!(idle_us < half_us && half_us < whole_us, "{idle_us}, {half_us}, {whole_us} us");
+}
+
+#[test]
+fn what_cannot_be_rebuilt_is_refused() {
+    let refused = |config: SimConfig| run(&config).expect_err("refused").to_string();
+    let raid5 = || Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
+    let none = refused(rebuilding(raid5(), vec![], RebuildThrottle::Idle));
+    assert!(none.starts_with("rebuild: no member is missing"), "{none}");
+    let rate = refused(rebuilding(raid5(), vec![1], RebuildThrottle::Rate { kib_s: 0.0 }));
+    assert!(rate.starts_with("rebuild.throttle.kib_s: 0; accepted"), "{rate}");
+}

@@ -1,0 +1,113 @@
+// Who serves the work best, in the words of reports and by their rules (raidlab's `report/answer.py`).
+
+const listed = (items) => (items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items.at(-1)}`);
+const significant = (value, digits) => String(Number(value.toPrecision(digits)));
+const shortTime = (ms) => (ms < 1000 ? `${significant(ms, 3)} ms` : `${Math.round(ms).toLocaleString("en")} ms`);
+const meanOf = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+// A figure by three digits.
+function number(value) {
+  if (value === null || value === undefined) return "-";
+  const size = Math.abs(value);
+  if (size >= 100) return Math.round(value).toLocaleString("en");
+  return size >= 10 ? value.toFixed(1) : size >= 0.09995 ? value.toFixed(2) : significant(value, 3);
+}
+
+// Student's 95 % interval of a mean; null for fewer than two values.
+function interval(values) {
+  const n = values.length;
+  if (n < 2) return null;
+  const mean = meanOf(values);
+  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1);
+  const half = data.student[n - 2] * Math.sqrt(variance / n);
+  return [mean - half, mean + half];
+}
+
+// Of one thing to another over paired repeats.
+function ratioInterval(own, other) {
+  if (own.length !== other.length) return null;
+  const ends = interval(own.map((value, i) => Math.log(value / other[i])));
+  return ends && ends.map(Math.exp);
+}
+
+// Whether one is shown to be behind another: by a margin and, where there are repeats, beyond their noise.
+function isBehind(one, best) {
+  if (best.percent - one.percent < data.nothing_shown_percent) return false;
+  const ends = ratioInterval(best.rates, one.rates);
+  return !(ends && ends[0] <= 1 && 1 <= ends[1]);
+}
+
+const share = ({ percent, rates }, reference) => {
+  const ends = ratioInterval(rates, reference.rates);
+  if (!ends) return `${percent.toFixed(0)} %`;
+  return `${percent.toFixed(0)} %, 95 % interval ${(100 * ends[0]).toFixed(0)} to ${(100 * ends[1]).toFixed(0)}`;
+};
+
+// `rows`: name, percent of the reference's, rates of each repeat; the reference first.
+function clauseOf(rows) {
+  const [reference] = rows;
+  const ranked = rows.slice(1).sort((a, b) => b.percent - a.percent);
+  const best = ranked[0];
+  const end = ranked.findIndex((row) => isBehind(row, best));
+  const level = end < 0 ? ranked : ranked.slice(0, end);
+  const shown = isBehind(best, reference);
+  const ahead = isBehind(reference, best);
+  if (!shown && !ahead && level.length === ranked.length) {
+    const percents = rows.map(({ percent }) => percent);
+    return `no difference is shown in ${data.workload} (${Math.min(...percents).toFixed(0)}-${Math.max(...percents).toFixed(0)} %)`;
+  }
+  const standing = ahead ? "ahead" : shown ? "behind" : "level";
+  const unsure = standing === "level" && Math.abs(best.percent - 100) >= data.nothing_shown_percent;
+  const plural = level.length > 1;
+  const verb = unsure ? data.unsure[best.percent > 100 ? "above" : "below"] : data.verbs[standing][Number(plural)];
+  const next = end < 0 ? "" : `; next is ${ranked[end].name} with ${ranked[end].percent.toFixed(0)} %`;
+  return `${listed(level.map(({ name }) => name))} ${verb} in ${data.workload} (${share(best, reference)}${next})`;
+}
+
+// The sentence of the card. `loaded` are rows at the deepest queue, `held` rows at the target, or null at a depth.
+function sentenceOf(settings, loaded, held) {
+  const depth = depthsOf(settings).at(-1);
+  const atLoad = `at queue depth ${depth}`;
+  let basis = atLoad;
+  let rows = loaded;
+  if (settings.goal === "p90") {
+    const missed = held.filter(({ kind }) => kind === "always_exceeded").map(({ name }) => name);
+    const below = held.filter(({ kind }) => kind === "never_exceeded").map(({ name }) => name);
+    if (missed.length) {
+      basis = `${atLoad} in ${data.workload} (${listed(missed)} ${missed.length > 1 ? "miss" : "misses"} the target even with one request at a time)`;
+    } else if (below.length) {
+      basis = `${atLoad} in ${data.workload} (${listed(below)} ${below.length > 1 ? "stay" : "stays"} below the target at every depth tried)`;
+    } else {
+      basis = `at the same p90 of response time (${shortTime(settings.p90_ms)})`;
+      rows = held;
+    }
+  }
+  if (rows.length < 2) return "";
+  const most = rows[0].rate;
+  const shares = rows.map((row) => ({ ...row, percent: (100 * row.rate) / most }));
+  const reference = rows[0].tolerance === 0 ? `${rows[0].name}, which has no redundancy` : rows[0].name;
+  return `Throughput per disk ${basis}, as a share of ${reference}: ${clauseOf(shares)}.`;
+}
+
+// What can be believed of it: the checks of a report that a page can make, in their words.
+function findingsOf(settings, points, held, repeats) {
+  const filled = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  const found = [];
+  if (repeats < data.full.repeats) return found;
+  const spreads = points.map(({ rates }) => (100 * (Math.max(...rates) - Math.min(...rates))) / meanOf(rates)).sort((a, b) => a - b);
+  const values = { repeats, median: spreads[Math.floor(spreads.length / 2)].toFixed(1), worst: spreads.at(-1).toFixed(0) };
+  found.push({ check: "single_run", verdict: "PASS", evidence: filled(data.checks.repeated, values) });
+  const below = (held ?? []).filter(({ kind }) => kind === "never_exceeded");
+  // A search is each repeat's, though all of them search together.
+  if (held?.length) {
+    const one = below[0];
+    const said = one && {
+      short: below.length * repeats, searches: held.length * repeats, depth: significant(one.depth, 6), percentile: 90,
+      target_ms: significant(settings.p90_ms, 6), array: one.name, workload: data.workload,
+    };
+    found.push(one
+      ? { check: "target_never_reached", verdict: "WARN", evidence: filled(data.checks.below_target, said) }
+      : { check: "target_never_reached", verdict: "PASS", evidence: filled(data.checks.met_target, { searches: held.length * repeats }) });
+  }
+  return found;
+}

@@ -1,0 +1,170 @@
+"""``raidlab recommend``: which array to build."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from raidlab.cli.options import Json, argument, flag, number, option
+from raidlab.cli.terminal import printing, say
+from raidlab.errors import EXIT_INTERRUPTED, EXIT_OK, InputError
+
+if TYPE_CHECKING:
+    from raidlab.recommend import LoadedNeed
+
+EXAMPLES = """\b
+Examples:
+  raidlab recommend need.toml
+  raidlab recommend --devices 8xhdd-nearline-20tb --capacity 60TB --tolerate 2 --workload vm.fio --p99 100ms
+  raidlab recommend need.toml --quick --json
+  raidlab recommend need.toml --prices today.toml --out mail/"""
+
+_DEVICES = re.compile(r"(\d+)[x*](.+?)(?:@([0-9.]+))?")
+_DEVICES_ACCEPTED = "a number, x and a device, such as 8xhdd-7200, or 8xhdd-7200@180 with the price of one"
+# Which flag stands for which key of the need.
+_FLAGS = {
+    "ask": "--ask",
+    "seed": "--seed",
+    "depth": "--depth",
+    "devices": "--devices",
+    "workload": "--workload",
+    "need": "need",
+    "search": "--levels",
+    **{
+        f"need.{key}": f"--{key.replace('_', '-')}"
+        for key in (
+            "capacity",
+            "tolerate",
+            "rate",
+            "p50",
+            "p90",
+            "p95",
+            "p99",
+            "budget",
+            "loss_per_year",
+        )
+    },
+}
+
+
+def recommend(
+    need: Annotated[
+        str | None, argument("[NEED.toml]", "What is needed; flags say the common case without it.")
+    ] = None,
+    devices: Annotated[
+        list[str] | None, option("NxDEVICE[@PRICE]", "Disks at hand; may be repeated for other kinds.")
+    ] = None,
+    workload: Annotated[
+        list[str] | None, option("FILE", "A fio job file (.fio), a study's name or file; may be repeated.")
+    ] = None,
+    capacity: Annotated[str | None, option("SIZE", "User data that must fit.")] = None,
+    tolerate: Annotated[int | None, number("Disks that may fail before anything is lost.")] = None,
+    rate: Annotated[str | None, option("N/s", "Requests that arrive, in place of the workload's own load.")] = None,
+    p50: Annotated[str | None, option("TIME", "Half of all requests within this.", "--p50")] = None,
+    p90: Annotated[str | None, option("TIME", "Nine of ten.", "--p90")] = None,
+    p95: Annotated[str | None, option("TIME", "Nineteen of twenty.", "--p95")] = None,
+    p99: Annotated[str | None, option("TIME", "All but one of a hundred.", "--p99")] = None,
+    budget: Annotated[float | None, number("What all disks together may cost.")] = None,
+    levels: Annotated[list[str] | None, option("LEVEL", "Only this level; may be repeated.")] = None,
+    ask: Annotated[str | None, option("WHAT", "cheapest, fastest or pareto.")] = None,
+    prices: Annotated[str | None, option("FILE", "Today's prices (TOML): a table [price], by device.")] = None,
+    seed: Annotated[int | None, number("The root seed; the need's by default.")] = None,
+    quick: Annotated[bool, flag("--quick", "A third of the runs: seconds, and less is told apart.")] = False,
+    out: Annotated[str | None, option("DIR", "Write the answer, its page and a study that measures it here.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say which array to build of the disks at hand: the cheapest or the fastest that meets a need.
+
+    Arrays are simulated until they are told apart, with common seeds. It prints the ranking with intervals, what asking
+    less would admit, and the commands that would build the first; nothing is built, and no disk is touched. Where
+    nothing meets the need, it says by how much each goal would have to give.
+    """
+    from raidlab.cli.recommendation import print_recommendation
+    from raidlab.recommend import load_need, make_recommendation, write_recommendation
+    from raidlab.report.recommendation import write_recommendation_page
+    from raidlab.results.recommendation import recommendation_text
+    from raidlab.run.progress import progress_on
+
+    goals = {
+        "capacity": capacity,
+        "tolerate": tolerate,
+        "rate": rate,
+        "p50": p50,
+        "p90": p90,
+        "p95": p95,
+        "p99": p99,
+        "budget": budget,
+    }
+    said = {key: value for key, value in goals.items() if value is not None}
+    if need is not None:
+        beside = [
+            *(f"--{key}" for key in said),
+            *(["--devices"] if devices else []),
+            *(["--workload"] if workload else []),
+        ]
+        if beside:
+            message = "does not go with a file of needs, which says it"
+            raise InputError.one(beside[0], message, accepted="either NEED.toml or flags")
+        loaded = load_need(Path(need), _changed(ask, seed, levels), _prices(prices))
+    else:
+        loaded = _from_flags(devices or [], workload or [], said, _changed(ask, seed, levels), prices)
+    answer = make_recommendation(loaded, quick=quick, progress=progress_on(sys.stderr))
+    if out is not None:
+        write_recommendation(answer, Path(out))
+        page = write_recommendation_page(answer, Path(out))
+    with printing():
+        if as_json:
+            print(recommendation_text(answer), end="")
+        else:
+            print_recommendation(answer)
+    if out is not None:
+        say(f"page: {page}")
+    raise typer.Exit(EXIT_OK if answer["status"] == "complete" else EXIT_INTERRUPTED)
+
+
+def _changed(ask: str | None, seed: int | None, levels: list[str] | None) -> dict[str, Any]:
+    """What flags say in the place of keys of the file."""
+    found: dict[str, Any] = {key: value for key, value in (("ask", ask), ("seed", seed)) if value is not None}
+    return {**found, "search": {"levels": levels}} if levels else found
+
+
+def _prices(file: str | None) -> Path | None:
+    return None if file is None else Path(file)
+
+
+def _from_flags(
+    devices: list[str], workloads: list[str], goals: dict[str, Any], changed: dict[str, Any], prices: str | None
+) -> LoadedNeed:
+    """The need that flags say."""
+    from raidlab.recommend import need_of
+
+    for name, given in (("--devices", devices), ("--workload", workloads)):
+        if not given:
+            message = "is missing, and there is no file of needs"
+            accepted = _DEVICES_ACCEPTED if name == "--devices" else "a fio job file, or a study"
+            raise InputError.one(name, message, accepted=f"{accepted}; or NEED.toml")
+    document = {
+        "devices": [_device(word) for word in devices],
+        "workload": [{"fio" if word.endswith((".fio", ".job")) else "study": word} for word in workloads],
+        "need": goals,
+        **changed,
+    }
+    return need_of(document, _FLAGS, _prices(prices))
+
+
+def _device(word: str) -> dict[str, Any]:
+    found = _DEVICES.fullmatch(word)
+    if found is None:
+        raise InputError.one(
+            "--devices", "does not say how many of what", value=f"'{word}'", accepted=_DEVICES_ACCEPTED
+        )
+    count, device, price = found.groups()
+    held: dict[str, Any] = {"device": device, "at_most": int(count)}
+    try:
+        return held if price is None else {**held, "price": float(price)}
+    except ValueError:
+        raise InputError.one("--devices", "has no price", value=f"'{word}'", accepted=_DEVICES_ACCEPTED) from None

@@ -1,0 +1,109 @@
+"""A recommendation in a terminal of 80 columns.
+
+Invariant: nothing is worked out here but wording; the page says the same.
+"""
+
+from __future__ import annotations
+
+from raidlab.results.recommendation import SIMULATED_TOOL, Recommendation, RecommendedArray, money_words, size_words
+from raidlab.wrapping import WIDTH, wrapped
+
+_MOST_ROWS = 8
+
+
+def print_recommendation(answer: Recommendation) -> None:
+    """The answer, the ranking, what would change it, what was dropped, and how to build it."""
+    for line in (*wrapped(answer["sentence"]), ""):
+        print(line)
+    for title, items in (("needed", answer["needs"]), ("work", answer["work"])):
+        print("\n".join(wrapped(f"{title}: {'; '.join(items)}", hanging=2)))
+    print()
+    _print_ranking(answer)
+    _print_changes(answer)
+    if answer["dropped"]:
+        told = "; ".join(f"{one['arrays']} {one['rule']}" for one in answer["dropped"])
+        print("\n".join(wrapped(f"Of {answer['looked_at']} arrays left out: {told}.", hanging=2)))
+    for tool, lines in answer["commands"].items():
+        print(f"\n{tool} ({'' if tool == SIMULATED_TOOL else 'a layout of its own, not simulated; '}printed, not run):")
+        for line in lines:
+            print("\n".join(_continued(line)))
+    if answer["commands"]:
+        print()
+    for told in answer["basis"]:
+        print("\n".join(wrapped(told, hanging=2)))
+
+
+def _print_ranking(answer: Recommendation) -> None:
+    rows = [one for one in answer["arrays"] if one["rank"] is not None][:_MOST_ROWS]
+    near = [one for one in answer["arrays"] if one["verdict"] == "not decided"][:2]
+    if not rows and not near:
+        return
+    has_cost, has_loss = answer["has_prices"], any(one["loss_per_year"] is not None for one in rows)
+    keys = answer["percentiles"][:2]
+    heads = ["dsk", *(["cost"] if has_cost else []), "space", "IOPS", "95 %", *(f"{key} ms" for key in keys)]
+    heads += ["loss/yr"] if has_loss else []
+    table = [["", *heads]]
+    for one in [*rows, *near]:
+        table.append([_label(one), *_cells(one, keys, has_cost=has_cost, has_loss=has_loss)])
+    widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
+    room = WIDTH - sum(widths[1:]) - len(widths) + 1
+    for row in table:
+        figures = " ".join(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
+        # A name too long for its column has a line of its own.
+        if len(row[0]) > room:
+            print(row[0])
+        first = f"{row[0] if len(row[0]) <= room else '':<{min(widths[0], room)}}"
+        print(f"{first} {figures}".rstrip())
+    for line in wrapped(f"IOPS: {answer['figure']}." + _marks(rows, near), hanging=2):
+        print(line)
+    told = [f"{one['name']}: {one['against_first']}" for one in rows if one["against_first"]]
+    if told:
+        print("\n".join(wrapped(f"Against the first, same fresh seeds: {'; '.join(told)}.", hanging=2)))
+    print()
+
+
+def _marks(rows: list[RecommendedArray], near: list[RecommendedArray]) -> str:
+    found = ""
+    if any(one["figures"] is not None and one["figures"]["requests_per_s_interval"] is None for one in [*rows, *near]):
+        found += " Without an interval: of the search alone."
+    if any(one["is_tied"] for one in rows):
+        found += " '=': not told apart from the first."
+    if near:
+        found += " '?': not decided, as it is near to a goal or had too few runs."
+    return found
+
+
+def _label(one: RecommendedArray) -> str:
+    mark = "?" if one["verdict"] == "not decided" else "=" if one["is_tied"] else str(one["rank"])
+    return f"{mark:>2} {one['name']}"
+
+
+def _cells(one: RecommendedArray, keys: list[str], *, has_cost: bool, has_loss: bool) -> list[str]:
+    figures = one["figures"]
+    cells = [str(one["disks"]), *([money_words(one["cost"] or 0.0)] if has_cost else []), size_words(one["user_bytes"])]
+    if figures is None:
+        return [*cells, "-", "", *("-" for _ in keys), *(["-"] if has_loss else [])]
+    interval = figures["requests_per_s_interval"]
+    cells += [f"{figures['requests_per_s']:,.0f}"]
+    cells += ["" if interval is None else f"{interval[0]:,.0f}-{interval[1]:,.0f}"]
+    cells += [f"{figures['within_ms'][key]:.3g}" for key in keys]
+    if has_loss:
+        loss = one["loss_per_year"]
+        cells.append("-" if loss is None else f"{loss:.1e}")
+    return cells
+
+
+def _print_changes(answer: Recommendation) -> None:
+    if not answer["relaxations"]:
+        return
+    print("What asking less would admit:" if answer["answer"] else "What would have to give:")
+    for one in answer["relaxations"]:
+        gain = f", {one['gain']}" if one["gain"] else ""
+        print("\n".join(wrapped(f"{one['words']}: {one['admits']}{gain}", indent=2, hanging=4)))
+    print()
+
+
+def _continued(command: str) -> list[str]:
+    """A command in lines that a shell reads as one."""
+    lines = wrapped(command, width=77, indent=2, hanging=4)
+    return [f"{line} \\" for line in lines[:-1]] + lines[-1:]

@@ -1,0 +1,408 @@
+"""Which array: what misses the need is dropped by rules that say so, the rest is simulated until it is told apart.
+
+Steps: exact needs by the trees themselves (`candidates`); a few long runs, which show how long a warm-up is;
+feasibility, a sequential test of each array at the load needed; a screen by counts of accesses, against what is proven
+by then; selection (`stats.selection`); fresh seeds for the first three. Arrays are looked at in waves: cheapest first
+where the cheapest is asked for, else those that count best first.
+
+Invariants:
+
+- An array is dropped by a rule, never by its place in an order; which rule dropped how many is told.
+- The chance of a wrong word is split evenly over feasibility and selection, and there over all arrays looked at.
+- Figures that are shown come from seeds that decided nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from raidlab.histogram import Histogram
+from raidlab.recommend.candidates import Contender, Shape, Shortfall, enumerate_candidates, requests_per_access
+from raidlab.recommend.cells import LEAST_WARM_UP, MORE_WARM_UP, Asked, Cells, Seen, log_rate, pilot_warm_up
+from raidlab.recommend.load import LoadedNeed
+from raidlab.stats.selection import FIRST_REPEATS, Standing, remaining, standing
+
+WAVE = 64
+# Shares of requests so near the goal may be called either; rates, as logarithms.
+_SHARE_INDIFFERENCE, _RATE_INDIFFERENCE = 0.005, 0.01
+SATURATED = "saturated"
+_MORE = 4
+_DEARER = "dearer than one that meets the need"
+SHOWN = 3
+# Arrays that miss one need by their shape alone, simulated so that the answer can say what relaxing it would admit.
+_NEAR_MISSES = 4
+
+
+@dataclass
+class Effort:
+    """How often what is run."""
+
+    first: int
+    most: int
+    confirm: int
+
+
+@dataclass
+class Decision:
+    """What was found."""
+
+    loaded: LoadedNeed
+    candidates: list[Contender]
+    feasible: list[Contender]
+    """Those proven, in the order of what is asked; the first is the answer."""
+    undecided: list[Contender]
+    """Those that were not told apart from a goal."""
+    tied: list[Contender]
+    """Of the feasible those not told apart from the answer."""
+    dropped: dict[str, list[Contender]] = field(default_factory=dict)
+    """By the rule that dropped them."""
+    cells: Cells = field(repr=False, default=None)  # type: ignore[assignment]
+    shown: list[Contender] = field(default_factory=list)
+    """Those that were confirmed."""
+    standings: dict[Shape, Standing] = field(default_factory=dict)
+    """What was found of each array that was simulated at the load."""
+    figure: str = "load"
+    """Which runs throughput is taken from."""
+    interrupted: bool = False
+
+    def seen(self, candidate: Contender, kind: str, *, confirms: bool = False) -> list[list[Seen]]:
+        """What runs gave: a list a repeat, with one a workload."""
+        return runs_of(self.cells, candidate.shape, kind, confirms=confirms)
+
+
+class Decider:
+    """A decision under way."""
+
+    def __init__(self, loaded: LoadedNeed, cells: Cells, effort: Effort) -> None:
+        self.loaded, self.cells, self.effort = loaded, cells, effort
+        self.candidates = enumerate_candidates(loaded)
+        self.works = range(len(loaded.works))
+        self.error = (1 - loaded.need.effort.confidence) / 2
+        self.margin = math.log1p(loaded.need.effort.margin_percent / 100)
+        self.is_open = any(work.load.kind != "closed" for work in loaded.works)
+        self.rated: dict[Shape, float] = {}
+        self.standings: dict[Shape, Standing] = {}
+        self.dropped: dict[str, list[Contender]] = {}
+
+    @property
+    def figure(self) -> str:
+        """Which runs throughput is taken from: those at the load, or, of arrivals, at the percentile or a depth."""
+        wants_held = self.is_open or self.loaded.need.asked == "pareto"
+        has_trace = any("trace" in work.table for work in self.loaded.works)
+        if wants_held and self.loaded.within is not None and not has_trace:
+            return "held"
+        return "closed" if self.is_open else "load"
+
+    def expected_cells(self) -> int:
+        """About how many runs it takes: the first of every array that meets the need by its shape, and the last."""
+        shapes = {one.shape for one in self.candidates if not one.missed}
+        looked_at = min(len(shapes), WAVE) if self.loaded.need.asked == "cheapest" else len(shapes)
+        return len(self.works) * (looked_at * self.effort.first + SHOWN * self.effort.confirm)
+
+    def decide(self) -> Decision:
+        """Decide; what was found until then if it is interrupted."""
+        decision = Decision(self.loaded, self.candidates, [], [], [], self.dropped, self.cells)
+        decision.standings, decision.figure = self.standings, self.figure
+        try:
+            self._decide(decision)
+        except KeyboardInterrupt:
+            decision.interrupted = True
+        return decision
+
+    def _decide(self, decision: Decision) -> None:
+        fit = [one for one in self.candidates if not one.missed]
+        self._note_missed()
+        self._find_warm_up(fit or self.candidates)
+        for wave in self._waves(fit):
+            left = self._screened(wave)
+            self._test(left)
+            decision.feasible += [one for one in left if self.standings.get(one.shape) == "met"]
+            self._note_undecided(decision, [one for one in left if self.standings.get(one.shape) == "not decided"])
+            self._drop("response time or rate", [one for one in left if self.standings.get(one.shape) == "missed"])
+        self._select(decision)
+        self._near_misses(decision)
+        self._confirm(decision)
+
+    def _note_undecided(self, decision: Decision, undecided: Sequence[Contender]) -> None:
+        """Those dearer than what is proven were not looked at to the end: that they are dearer says enough."""
+        costs = [one.cost or 0.0 for one in decision.feasible] if self.loaded.need.asked == "cheapest" else []
+        least = min(costs, default=math.inf)
+        self._drop(_DEARER, [one for one in undecided if (one.cost or 0.0) > least])
+        decision.undecided += [one for one in undecided if (one.cost or 0.0) <= least]
+
+    def _find_warm_up(self, candidates: Sequence[Contender]) -> None:
+        """Have a few arrays of every kind of disk run long enough to see when they are in their stride."""
+        chosen: dict[Shape, None] = {}
+        for device in range(len(self.loaded.models)):
+            own = [one for one in candidates if one.shape.device == device]
+            for key in (lambda one: one.shape.members, lambda one: requests_per_access(self.loaded, one)):
+                chosen |= {pick(own, key=key).shape: None for pick in (min, max) if own}
+        asked = [Asked(shape, work, "pilot", 0) for shape in chosen for work in self.works]
+        self.cells.run(asked)
+        took = max((pilot_warm_up(self.cells.seen[one]) for one in asked), default=0)
+        self.cells.warm_up = math.ceil(max(LEAST_WARM_UP * self.cells.requests, MORE_WARM_UP * took))
+
+    def _note_missed(self) -> None:
+        for candidate in self.candidates:
+            if candidate.missed and candidate.missed[0].need != "at_most":
+                self._drop(candidate.missed[0].need, [candidate])
+
+    def _drop(self, rule: str, candidates: Iterable[Contender]) -> None:
+        found = list(candidates)
+        if found:
+            self.dropped.setdefault(rule, []).extend(found)
+
+    def _waves(self, fit: list[Contender]) -> Iterable[list[Contender]]:
+        """Candidates in the order in which they are looked at, shapes that are alike together."""
+        if self.loaded.need.asked == "cheapest":
+            ordered = sorted(fit, key=lambda one: (one.cost or 0.0, one.number))
+        else:
+            ordered = sorted(fit, key=lambda one: (-requests_per_access(self.loaded, one), one.number))
+        start = 0
+        while start < len(ordered):
+            end, shapes = start, set[Shape]()
+            # What costs the same is looked at together.
+            while end < len(ordered) and (len(shapes) < WAVE or ordered[end].cost == ordered[end - 1].cost):
+                shapes.add(ordered[end].shape)
+                end += 1
+                if len(shapes) >= 4 * WAVE:
+                    break
+            yield ordered[start:end]
+            start = end
+
+    def _screened(self, wave: list[Contender]) -> list[Contender]:
+        """What is left of a wave: not dearer than what is proven, and not behind it whatever counting leaves out."""
+        proven = [one for one in self.candidates if self.standings.get(one.shape) == "met" and not one.missed]
+        if not proven:
+            return wave
+        if self.loaded.need.asked == "cheapest":
+            least = min(one.cost or 0.0 for one in proven)
+            self._drop(_DEARER, [one for one in wave if (one.cost or 0.0) > least])
+            return [one for one in wave if (one.cost or 0.0) <= least]
+        if self.loaded.need.asked == "pareto":
+            return wave
+        best = max(self._value(one.shape) for one in proven)
+        behind = [one for one in wave if self._most(one) < best]
+        self._drop("slower by count of accesses", behind)
+        return [one for one in wave if one not in behind]
+
+    def _most(self, candidate: Contender) -> float:
+        """The most that a count of accesses allows, as a logarithm, by arrays of the same disks that were simulated."""
+        known = [one for one in self.candidates if one.shape in self.standings and _same_disks(one, candidate)]
+        if not known:
+            return math.inf
+        factor = 2 * math.log(self.loaded.need.effort.screen_factor)
+        per = math.log(requests_per_access(self.loaded, candidate))
+        return (
+            max(self._value(one.shape) - math.log(requests_per_access(self.loaded, one)) for one in known)
+            + per
+            + factor
+        )
+
+    def _value(self, shape: Shape) -> float:
+        """The mean logarithm of a shape's throughput, so far."""
+        if shape not in self.rated:
+            self._ask([shape], self.figure, self.effort.first)
+            self.rated[shape] = mean(self._figures(shape)[: self.effort.first])
+        return self.rated[shape]
+
+    def _ask(self, shapes: Sequence[Shape], kind: str, repeats: int, *, confirms: bool = False) -> None:
+        self.cells.run(
+            Asked(shape, work, kind, repeat, confirms)
+            for repeat in range(repeats)
+            for shape in shapes
+            for work in self.works
+        )
+
+    def _figures(self, shape: Shape, *, confirms: bool = False) -> list[float]:
+        return [log_rate(seen) for seen in runs_of(self.cells, shape, self.figure, confirms=confirms)]
+
+    def _test(self, candidates: Sequence[Contender]) -> None:
+        """Have it decided of each whether it meets the goals that only a run shows."""
+        shapes = list(dict.fromkeys(one.shape for one in candidates if one.shape not in self.standings))
+        cheapest = {shape: min(one.cost or 0.0 for one in candidates if one.shape == shape) for shape in shapes}
+        goals = max(1, len(self.loaded.works) * len(self.loaded.need.need.within_ns()))
+        error = self.error / max(len(shapes) * goals, 1)
+        open_shapes, repeats = shapes, self.effort.first
+        while open_shapes and repeats <= self.effort.most:
+            self._ask_goals(open_shapes, repeats)
+            self.standings |= {shape: self._standing(shape, error) for shape in open_shapes}
+            proven = [cheapest[shape] for shape in shapes if self.standings[shape] == "met"]
+            limit = min(proven, default=math.inf) if self.loaded.need.asked == "cheapest" else math.inf
+            undecided = [shape for shape in open_shapes if self.standings[shape] == "not decided"]
+            open_shapes = [shape for shape in undecided if cheapest[shape] <= limit]
+            repeats += _MORE
+
+    def _ask_goals(self, shapes: Sequence[Shape], repeats: int, *, confirms: bool = False) -> None:
+        self._ask(shapes, "load", repeats, confirms=confirms)
+        if any(work.load.kind == "open" for work in self.loaded.works):
+            self._ask(shapes, SATURATED, repeats, confirms=confirms)
+
+    def _standing(self, shape: Shape, error: float) -> Standing:
+        found: set[Standing] = set()
+        for values, indifference in self.goal_values(shape):
+            found.add(standing(values, indifference, error, self.effort.first))
+        return "missed" if "missed" in found else "not decided" if "not decided" in found else "met"
+
+    def goal_values(self, shape: Shape, *, confirms: bool = False) -> Iterable[tuple[list[float], float]]:
+        """For every goal and workload: one value a repeat, above 0 where it is met, and what makes no difference."""
+        runs = runs_of(self.cells, shape, "load", confirms=confirms)
+        for at, work in enumerate(self.loaded.works):
+            for percentile, within_ns in self.loaded.need.need.within_ns().values():
+                shares = [run[at].response.share_within(within_ns) or 0.0 for run in runs]
+                yield [share - percentile / 100 for share in shares], _SHARE_INDIFFERENCE
+            if work.load.kind == "open":
+                # A queue that grows without end may still be short when a run is over: capacity tells.
+                full = runs_of(self.cells, shape, SATURATED, confirms=confirms)
+                yield [math.log(run[at].requests_per_s / work.load.rate_per_s) for run in full], _RATE_INDIFFERENCE
+
+    def _select(self, decision: Decision) -> None:
+        """Order what is feasible, and have the first told apart from those that stand beside it."""
+        if not decision.feasible:
+            return
+        asked = self.loaded.need.asked
+        shapes = list(dict.fromkeys(one.shape for one in decision.feasible))
+        self._ask(shapes, self.figure, self.effort.first)
+        for shape in shapes:
+            self._value(shape)
+        if asked == "cheapest":
+            least = min(one.cost or 0.0 for one in decision.feasible)
+            among = [one.shape for one in decision.feasible if (one.cost or 0.0) == least]
+        else:
+            among = shapes
+        left, is_decided = self._kim_nelson(list(dict.fromkeys(among)))
+        best = max(left, key=lambda shape: mean(self._figures(shape)))
+        decision.tied = (
+            [] if is_decided else [one for one in decision.feasible if one.shape in left and one.shape != best]
+        )
+
+        def place(one: Contender) -> tuple[float, ...]:
+            by_price = one.cost or 0.0 if asked == "cheapest" else 0.0
+            standing_of = 0 if one.shape == best else 1 if one.shape in left else 2
+            return (by_price, standing_of, -mean(self._figures(one.shape)), one.cost or one.disks, one.number)
+
+        decision.feasible.sort(key=place)
+
+    def _kim_nelson(self, shapes: list[Shape]) -> tuple[list[Shape], bool]:
+        """What is left when one is shown to be within the margin of the best, or runs are used up; and which it was."""
+        left, repeats, count = shapes, self.effort.first, max(len(shapes) - 1, 1)
+        while True:
+            self._ask(left, self.figure, repeats)
+            values = {shape: self._figures(shape)[:repeats] for shape in left}
+            left = remaining(values, self.margin, self.error * max(len(left) - 1, 1) / count, self.effort.first)
+            if len(left) == 1:
+                return left, True
+            if repeats >= self.effort.most:
+                return left, False
+            repeats = min(repeats + _MORE, self.effort.most)
+
+    def _near_misses(self, decision: Decision) -> None:
+        """Simulate what misses one need by its shape alone and would be better, the nearest few of each need.
+
+        Where nothing meets the need, also those nearest to it that miss several.
+        """
+        by_need: dict[str, list[Contender]] = {}
+        for candidate in self.candidates:
+            if candidate.missed and self._would_be_better(candidate, decision):
+                key = ", ".join(short.need for short in candidate.missed)
+                if len(candidate.missed) == 1 or not decision.feasible:
+                    by_need.setdefault(key, []).append(candidate)
+        chosen = []
+        for found in by_need.values():
+            found.sort(key=lambda one: (farness(one.missed), -requests_per_access(self.loaded, one)))
+            chosen += first_shapes(found, _NEAR_MISSES)
+        self._test(chosen)
+        met = [one.shape for one in chosen if self.standings.get(one.shape) == "met"]
+        self._ask(list(dict.fromkeys(met)), self.figure, self.effort.first)
+
+    def _would_be_better(self, candidate: Contender, decision: Decision) -> bool:
+        """Whether it could come before the answer if its need were relaxed."""
+        if not decision.feasible:
+            return True
+        if self.loaded.need.asked == "cheapest":
+            return (candidate.cost or 0.0) < (decision.feasible[0].cost or 0.0)
+        per = requests_per_access
+        return per(self.loaded, candidate) > per(self.loaded, decision.feasible[0])
+
+    def _confirm(self, decision: Decision) -> None:
+        """Run the first few anew, longer and with seeds that decided nothing; what misses a goal there goes."""
+        while True:
+            decision.shown = first_shapes(decision.feasible, SHOWN)
+            shapes = [one.shape for one in decision.shown]
+            self._ask_goals(shapes, self.effort.confirm, confirms=True)
+            if self.figure != "load":
+                self._ask(shapes, self.figure, self.effort.confirm, confirms=True)
+            failed = {shape for shape in shapes if not self._is_confirmed(shape)}
+            if not failed:
+                return
+            self.standings |= dict.fromkeys(failed, "missed")
+            self._drop("a goal missed in longer runs", [one for one in decision.feasible if one.shape in failed])
+            decision.feasible = [one for one in decision.feasible if one.shape not in failed]
+
+    def _is_confirmed(self, shape: Shape) -> bool:
+        found = self.goal_values(shape, confirms=True)
+        return all(mean(values) >= -indifference for values, indifference in found)
+
+
+def farness(missed: Iterable[Shortfall]) -> float:
+    """How far an array is from what it misses, over all of it."""
+    return math.fsum(math.log(short.ratio) for short in missed)
+
+
+def first_shapes(candidates: Sequence[Contender], count: int) -> list[Contender]:
+    """The first candidates of so many shapes."""
+    found: dict[Shape, Contender] = {}
+    for candidate in candidates:
+        found.setdefault(candidate.shape, candidate)
+    return list(found.values())[:count]
+
+
+def runs_of(cells: Cells, shape: Shape, kind: str, *, confirms: bool = False) -> list[list[Seen]]:
+    """What runs of a shape gave: a list a repeat, with one a workload; until the first that is not there."""
+    found: list[list[Seen]] = []
+    works = range(len(cells.loaded.works))
+    while all(Asked(shape, work, kind, len(found), confirms) in cells.seen for work in works):
+        found.append([cells.seen[Asked(shape, work, kind, len(found), confirms)] for work in works])
+    return found
+
+
+def percentile_ns(runs: Sequence[Sequence[Seen]], work: int, percentile: float) -> int | None:
+    """A percentile of all requests of a workload, over all repeats."""
+    return Histogram.merged(run[work].response for run in runs).percentile_ns(percentile)
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean of at least one value."""
+    return math.fsum(values) / len(values)
+
+
+def _same_disks(one: Contender, other: Contender) -> bool:
+    return one.shape.device == other.shape.device and one.shape.scheduler == other.shape.scheduler
+
+
+def short_of(decision: Decision, candidate: Contender) -> list[Shortfall]:
+    """All needs that a candidate misses: by its shape, and by what was simulated of it."""
+    found = list(candidate.missed)
+    if decision.standings.get(candidate.shape) in (None, "met"):
+        return found
+    runs = decision.seen(candidate, "load")
+    for at, work in enumerate(decision.loaded.works):
+        for key, (percentile, within_ns) in decision.loaded.need.need.within_ns().items():
+            value = percentile_ns(runs, at, percentile)
+            if value is not None and value > within_ns:
+                found.append(Shortfall(key, value, within_ns))
+        if work.load.kind == "open":
+            rate = mean([run[at].requests_per_s for run in decision.seen(candidate, SATURATED)])
+            if rate < work.load.rate_per_s:
+                found.append(Shortfall("rate", rate, work.load.rate_per_s))
+    return found
+
+
+def effort_of(loaded: LoadedNeed, *, quick: bool) -> Effort:
+    """How often what is run; ``quick`` a third."""
+    asked = loaded.need.effort
+    if not quick:
+        return Effort(FIRST_REPEATS, asked.most_repeats, asked.confirm)
+    return Effort(FIRST_REPEATS, max(FIRST_REPEATS, asked.most_repeats // 3), max(3, asked.confirm // 2))

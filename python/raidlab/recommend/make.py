@@ -1,0 +1,50 @@
+"""From a need to its answer, and the answer into a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from raidlab.directory import Directory
+from raidlab.errors import OutputError
+from raidlab.recommend.answer import document_of
+from raidlab.recommend.cells import Cells
+from raidlab.recommend.decide import SHOWN, Decider, effort_of, first_shapes
+from raidlab.recommend.load import LoadedNeed
+from raidlab.recommend.study_file import study_text
+from raidlab.results.recommendation import RECOMMENDATION, Recommendation, recommendation_text
+from raidlab.run.interrupt import StopFlag, catching_signals
+from raidlab.run.progress import Progress
+
+STUDY = "study.toml"
+_QUICK_SHARE = 3
+
+
+def make_recommendation(
+    loaded: LoadedNeed, *, quick: bool = False, progress: Progress | None = None, stop: StopFlag | None = None
+) -> Recommendation:
+    """Answer a need. ``quick`` simulates a third as much: less is told apart."""
+    progress, stop = progress or Progress(), stop or StopFlag()
+    requests = loaded.need.effort.requests
+    cells = Cells(loaded, progress, stop, max(200, requests // _QUICK_SHARE) if quick else requests)
+    with catching_signals(stop):
+        decider = Decider(loaded, cells, effort_of(loaded, quick=quick))
+        progress.begin("simulating", decider.expected_cells())
+        try:
+            with cells:
+                decision = decider.decide()
+        finally:
+            progress.end()
+    first = first_shapes(decision.feasible, SHOWN)
+    return document_of(decision, study_text(loaded, first, cells.warm_up) if first else "")
+
+
+def write_recommendation(document: Recommendation, folder: Path) -> None:
+    """Write the answer, and the study that measures it, into a folder."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with Directory.open(folder) as place:
+            place.replace(RECOMMENDATION, recommendation_text(document).encode())
+            if document["study"]:
+                place.replace(STUDY, document["study"].encode())
+    except OSError as error:
+        raise OutputError(f"{error.filename or folder}: cannot be written: {error.strerror}") from None

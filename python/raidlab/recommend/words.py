@@ -1,0 +1,155 @@
+"""Needs, misses and answers in words.
+
+Invariant: nothing is worked out here but wording; quantities are written in the units that people write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from raidlab.recommend.candidates import Contender, Shortfall
+from raidlab.recommend.load import LoadedNeed, ResolvedWork
+from raidlab.results.recommendation import chance_words, money_words, size_words
+from raidlab.study.units import format_bytes, format_time_ns
+
+if TYPE_CHECKING:
+    from raidlab.recommend.decide import Decision
+
+_RULES = {
+    "capacity": "too little space",
+    "tolerate": "too few failures borne",
+    "budget": "beyond the budget",
+    "watts": "too many watts",
+    "loss_per_year": "data lost too often",
+}
+
+
+def value_words(need: str, value: float) -> str:
+    """A value of a need in words."""
+    if need == "capacity":
+        return size_words(value)
+    if need == "budget":
+        return money_words(value)
+    if need == "watts":
+        return f"{value:g} W"
+    if need == "loss_per_year":
+        return chance_words(value)
+    if need == "rate":
+        return f"{value:,.4g}/s"
+    if need.startswith("p"):
+        return format_time_ns(value)
+    return f"{value:g}"
+
+
+def missed_words(missed: Shortfall) -> str:
+    """What a need would have to be for an array to meet it.
+
+    Examples
+    --------
+    >>> missed_words(Shortfall("p90", 62e6, 50e6)), missed_words(Shortfall("at_most", 9, 8))
+    ('p90 of 62 ms instead of 50 ms', 'one more disk (9 instead of 8)')
+    """
+    has, wants = value_words(missed.need, missed.has), value_words(missed.need, missed.wants)
+    if missed.need == "at_most":
+        more = int(missed.has - missed.wants)
+        return f"{'one more disk' if more == 1 else f'{more} more disks'} ({has} instead of {wants})"
+    if missed.need == "tolerate":
+        return f"bearing {has} failure{'' if missed.has == 1 else 's'} instead of {wants}"
+    if missed.need == "loss_per_year":
+        return f"a loss a year of {has} instead of {wants}"
+    names = {"capacity": "a capacity", "budget": "a budget", "watts": "a draw", "rate": "a rate"}
+    if has == wants:
+        return f"{names.get(missed.need, missed.need)} of just over {wants}"
+    return f"{names.get(missed.need, missed.need)} of {has} instead of {wants}"
+
+
+def rule_words(rule: str) -> str:
+    """A rule by which arrays are dropped."""
+    return _RULES.get(rule, rule)
+
+
+def need_words(loaded: LoadedNeed) -> list[str]:
+    """All that is needed, one a line."""
+    goals = loaded.need.need
+    found = []
+    if goals.capacity is not None:
+        found.append(f"{size_words(goals.capacity)} of user data")
+    found.append(f"bears {goals.tolerate} failure{'' if goals.tolerate == 1 else 's'}")
+    if goals.rate is not None:
+        found.append(f"{goals.rate:,.6g} requests/s")
+    found += [f"{key} within {format_time_ns(time_ns)}" for key, (_, time_ns) in goals.within_ns().items()]
+    if goals.budget is not None:
+        found.append(f"at most {money_words(goals.budget)}")
+    if goals.watts is not None:
+        found.append(f"at most {goals.watts:g} W")
+    if goals.loss_per_year is not None:
+        found.append(f"loses data in a year with at most {chance_words(goals.loss_per_year)}")
+    return found
+
+
+def load_words(work: ResolvedWork) -> str:
+    """What a workload is, in short, and how hard it drives the array."""
+    table = work.table
+    if "trace" in table:
+        return f"a trace, {work.load.words}"
+    read, size = table.get("read"), table.get("size")
+    parts = []
+    if isinstance(read, int | float):
+        parts.append("reads" if read == 1 else "writes" if read == 0 else f"{100 * read:g} % reads")
+    if isinstance(size, dict) and isinstance(size.get("bytes"), int):
+        parts.append(f"of {format_bytes(size['bytes'])}")
+    elif isinstance(size, dict) and isinstance(size.get("mean"), int):
+        parts.append(f"of {format_bytes(size['mean'])} on average")
+    note = f" ({work.note})" if work.note else ""
+    return f"{' '.join(parts)}, {work.load.words}{note}"
+
+
+def reliability_words(loaded: LoadedNeed) -> Iterator[str]:
+    """What the figures of loss rest on; nothing where there are none."""
+    known = [
+        f"{loaded.device_name(at)}: {held.afr_percent:g} % fail in a year, rebuilt at {held.rebuild_mb_s:g} MB/s, "
+        f"a bit in {1 / held.ure_per_bit:.0e} unreadable".replace("e+", "e")
+        if held.ure_per_bit
+        else f"{loaded.device_name(at)}: {held.afr_percent:g} % fail in a year, rebuilt at {held.rebuild_mb_s:g} MB/s"
+        for at, held in enumerate(loaded.need.devices)
+        if held.afr_percent is not None
+    ]
+    if known:
+        wait = format_hours(loaded.need.replace)
+        yield f"Loss a year, by closed form: {'; '.join(known)}; without a spare a new disk is there after {wait}."
+
+
+def format_hours(time_ns: float) -> str:
+    """A long time."""
+    hours = time_ns / 3600e9
+    return f"{hours:.3g} h" if hours >= 1 else format_time_ns(time_ns)
+
+
+def sentence_of(decision: Decision) -> str:
+    """The answer in a sentence."""
+    goals = "meets the need"
+    if not decision.feasible:
+        near = f"; {len(decision.undecided)} could not be told apart from a goal" if decision.undecided else ""
+        stopped = "Not decided: the search was interrupted" if decision.interrupted else "None: no array"
+        return f"{stopped}{near}." if decision.interrupted else f"{stopped} of these disks {goals}{near}."
+    first, asked = decision.feasible[0], decision.loaded.need.asked
+    others = [one.name for one in decision.tied]
+    cost = f" for {money_words(first.cost)}" if first.cost is not None else ""
+    title = {"cheapest": "the cheapest", "fastest": "the fastest", "pareto": "the fastest"}[asked]
+    tied = ""
+    if others:
+        more = f" and {len(others) - 3} others" if len(others) > 3 else ""
+        tied = f" Not told apart from it: {', '.join(others[:3])}{more}."
+    stopped = " (interrupted: not all was looked at)" if decision.interrupted else ""
+    return f"{first.name}{cost}: {title} that {goals}{stopped}.{tied}{_open_words(decision, first)}"
+
+
+def _open_words(decision: Decision, first: Contender) -> str:
+    """The cheapest array that would come before the answer, had its runs shown that it meets the goals."""
+    if decision.loaded.need.asked != "cheapest":
+        return ""
+    near = [one for one in decision.undecided if (one.cost or 0.0) < (first.cost or 0.0)]
+    if not near:
+        return ""
+    return f" {near[0].name} ({money_words(near[0].cost or 0.0)}) is neither shown to meet the goals nor to miss them."

@@ -1,0 +1,164 @@
+"""What a recommendation says, as ``recommendation.json`` holds it: written by `raidlab.recommend`, read by reports.
+
+Invariant: plain data in base units; words are those of the terminal and of the page alike.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from raidlab.errors import InputError
+from raidlab.reading import read_text
+from raidlab.study.units import format_bytes
+
+RECOMMENDATION = "recommendation.json"
+VERSION = 1
+# Of the tools that would build an array, the one whose layouts are those simulated.
+SIMULATED_TOOL = "mdadm"
+# Levels as they are written for a reader, the simplest first.
+LEVEL_TITLES = {
+    "raid0": "RAID 0",
+    "raid1": "RAID 1",
+    "raid10": "RAID 10",
+    "raid01": "RAID 0+1",
+    "raid5": "RAID 5",
+    "raid6": "RAID 6",
+    "raid50": "RAID 50",
+    "raid60": "RAID 60",
+}
+
+
+class MissedNeed(TypedDict):
+    """A need that an array misses, in base units, and the same in words."""
+
+    need: str
+    has: float
+    wants: float
+    words: str
+
+
+class ArrayFigures(TypedDict):
+    """What was simulated of an array; intervals (95 %) only where it was confirmed."""
+
+    requests_per_s: float
+    requests_per_s_interval: list[float] | None
+    mb_s: float
+    within_ms: dict[str, float]
+    repeats: int
+
+
+class RecommendedArray(TypedDict):
+    """An array that was looked at, and what was found of it."""
+
+    name: str
+    tree: str
+    device: str
+    level: str
+    members: int
+    spares: int
+    disks: int
+    chunk_bytes: int | None
+    user_bytes: int
+    tolerance: int
+    cost: float | None
+    watts: float | None
+    loss_per_year: float | None
+    verdict: Literal["meets", "not decided", "misses"]
+    rank: int | None
+    figures: ArrayFigures | None
+    against_first: str | None
+    is_tied: bool
+    on_front: bool
+    missed: list[MissedNeed]
+
+
+class Dropped(TypedDict):
+    """What a rule left out."""
+
+    rule: str
+    arrays: int
+    example: str
+
+
+class Relaxation(TypedDict):
+    """What asking less would admit."""
+
+    need: str
+    words: str
+    admits: str
+    gain: str
+
+
+class Recommendation(TypedDict):
+    """The answer to a need."""
+
+    version: int
+    raidlab: str
+    name: str
+    title: str
+    asked: str
+    seed: int
+    status: Literal["complete", "interrupted"]
+    answer: str | None
+    sentence: str
+    needs: list[str]
+    work: list[str]
+    basis: list[str]
+    figure: str
+    percentiles: list[str]
+    has_prices: bool
+    looked_at: int
+    simulated: int
+    cells: int
+    arrays: list[RecommendedArray]
+    dropped: list[Dropped]
+    relaxations: list[Relaxation]
+    commands: dict[str, list[str]]
+    study: str
+
+
+def recommendation_text(document: Recommendation) -> str:
+    """As the file holds it."""
+    return json.dumps(document, indent=2) + "\n"
+
+
+def read_recommendation(file: Path) -> Recommendation:
+    """Read what `recommendation_text` wrote."""
+    try:
+        document: Recommendation = json.loads(read_text(file))
+        if document["version"] != VERSION:
+            raise ValueError(f"is of version {document['version']}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"holds no recommendation: {error}"
+        raise InputError.one(str(file), message, accepted="what raidlab recommend --out wrote") from None
+    return document
+
+
+def size_words(count: float) -> str:
+    """A disk's or an array's size, as they are sold.
+
+    Examples
+    --------
+    >>> size_words(3_999_999_991_808), size_words(15e9)
+    ('4 TB', '15 GB')
+    """
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)):
+        if count >= 0.9995 * scale:
+            return f"{count / scale:.4g} {unit}"
+    return format_bytes(int(count))
+
+
+def money_words(cost: float) -> str:
+    """What something costs, in no currency."""
+    return f"{cost:,.0f}" if cost >= 100 or cost == int(cost) else f"{cost:,.2f}"
+
+
+def chance_words(chance: float) -> str:
+    """A chance, as a part of one or as one in so many."""
+    return (
+        f"{100 * chance:.3g} %" if chance >= 1e-3 else f"1 in {float(f'{1 / chance:.2g}'):,.0f}" if chance > 0 else "0"
+    )

@@ -1,0 +1,158 @@
+"""Arrays of a study with members missing: what is asked of the others, what reports say, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from raidlab.analysis.checks import run_checks
+from raidlab.api import analyse, run_study
+from raidlab.errors import InputError
+from raidlab.report import render
+from raidlab.results import Run
+from raidlab.study import load_study
+
+# Twenty requests of a chunk, one after the other, are five stripes of four chunks of data: each of the five members has
+# four of them, and the parity once.
+ROUND = 20
+ROUNDS = 50
+STUDY = """\
+name = "degraded"
+title = "What does a missing member cost?"
+[sim]
+device = {{ kind = "fixed", capacity_bytes = 67108864, read_us = 100, write_us = 100 }}
+warmup = {{ requests = 20 }}
+measure = {{ requests = {requests} }}
+
+[load]
+depths = [1]
+
+[[array]]
+name = "whole"
+tree = "{tree}"
+
+[[array]]
+name = "degraded"
+tree = "{tree}"
+missing = {missing}
+
+[[workload]]
+name = "chunks"
+read = {read}
+size = "64KiB"
+address = "sequential"
+
+[[compare]]
+group = "all"
+title = "on a bad day"
+reference = "whole"
+equal = "user_capacity"
+"""
+
+
+def _study(place: Path, tree: str, missing: list[int], *, read: int = 1) -> Path:
+    file = place / "study.toml"
+    text = STUDY.format(tree=tree, missing=missing, read=read, requests=ROUND * ROUNDS)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def _counts(run: Run, array: str, count: str) -> list[int]:
+    cells = run.cells.filter(pl.col("array") == array)["cell"]
+    return run.members.filter(pl.col("cell").is_in(cells.to_list())).sort("leaf")[count].to_list()
+
+
+def test_a_read_of_a_lost_chunk_reads_all_the_others(tmp_path: Path) -> None:
+    run = run_study(_study(tmp_path, "raid5(5, chunk=64KiB)", [2]), out=tmp_path / "runs")
+    assert _counts(run, "whole", "reads") == [4 * ROUNDS] * 5
+    # Of four chunks in twenty each of the others reads its own part too.
+    assert _counts(run, "degraded", "reads") == [8 * ROUNDS] * 2 + [0] + [8 * ROUNDS] * 2
+    assert sum(_counts(run, "degraded", "writes")) == 0
+
+
+def test_raid6_without_two_reads_what_it_takes_and_no_more(tmp_path: Path) -> None:
+    run = run_study(_study(tmp_path, "raid6(5, chunk=64KiB)", [1, 3]), out=tmp_path / "runs")
+    reads = _counts(run, "degraded", "reads")
+    assert reads[1] == reads[3] == 0
+    # Any three of five give back the rest: a chunk that is lost costs three reads, in place of one.
+    requests = ROUND * ROUNDS
+    lost = requests * 2 // 5
+    assert sum(reads) == pytest.approx(requests + 2 * lost, abs=ROUND)
+
+
+def test_writes_go_to_the_members_that_are_there(tmp_path: Path) -> None:
+    run = run_study(_study(tmp_path, "raid10(4, chunk=64KiB)", [2], read=0), out=tmp_path / "runs")
+    half = ROUND * ROUNDS // 2
+    assert _counts(run, "whole", "writes") == [half] * 4
+    assert _counts(run, "degraded", "writes") == [half, half, 0, half]
+
+
+def test_reports_say_what_is_missing_and_capacity_stays(tmp_path: Path) -> None:
+    run = run_study(_study(tmp_path, "raid5(5, chunk=64KiB)", [2]), out=tmp_path / "runs")
+    assert run.cells["members"].unique().to_list() == [5]
+    assert run.cells["user_bytes"].n_unique() == 1
+    analysis = analyse(run)
+    assert {point.array: point.failures_borne for point in analysis.points} == {"whole": 1, "degraded": 0}
+    rows = {row.array: row.values for row in analysis.comparisons[0].rows}
+    assert rows["whole"]["access_count_model_percent"] == pytest.approx(100)
+    assert rows["degraded"]["access_count_model_percent"] is None
+    page = render(analysis, [], [])
+    assert "degraded: member 2 missing" in page
+
+
+@pytest.mark.parametrize(
+    ("tree", "missing", "message"),
+    [
+        ("raid5(5, chunk=64KiB)", [5], r"missing: member 5 of 5.*accepted: 0 to 4"),
+        ("raid5(5, chunk=64KiB)", [0, 1], r"missing: members \[0, 1\] are more than this array can lose"),
+        ("raid0(5, chunk=64KiB)", [0], r"missing: members \[0\] are more than this array can lose"),
+    ],
+)
+def test_what_an_array_cannot_lose_is_refused(tmp_path: Path, tree: str, missing: list[int], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run_study(_study(tmp_path, tree, missing), out=tmp_path / "runs")
+
+
+def test_a_rebuild_is_run_beside_the_load_and_told(tmp_path: Path) -> None:
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    text = file.read_text(encoding="utf-8")
+    # So many requests that the rebuild is over before they are, and no warm-up that would not be counted.
+    text = text.replace('"sequential"', '"sequential"\ncount = 5000')
+    file.write_text(text.replace("missing = [2]", 'missing = [2]\nrebuild = { throttle = "md" }'), encoding="utf-8")
+    run = run_study(file, out=tmp_path / "runs")
+    rows = 64 * 2**20 // (64 * 1024)
+    # Every row of the new member is written once, from a read of each of the others.
+    assert _counts(run, "degraded", "writes") == [0, 0, rows, 0, 0]
+    reads = _counts(run, "degraded", "reads")
+    assert sum(reads[:2] + reads[3:]) >= 4 * rows
+    analysis = analyse(run)
+    found = [finding for finding in run_checks(analysis) if finding.check == "rebuild"]
+    assert len(found) == 1 and found[0].verdict == "PASS"
+    assert "Member 2 was rebuilt in" in found[0].evidence and "67 MB" in found[0].evidence
+    assert "member 2 rebuilt (throttle: md)" in render(analysis, [], [])
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ('rebuild = { throttle = "md" }', r"rebuild: has nothing to rebuild; accepted: it beside missing"),
+        ('missing = [2]\nrebuild = { throttle = "fast" }', r"rebuild.throttle.*'fast'.*accepted"),
+        ('missing = [2]\nrebuild = { throttle = { kind = "rate", kib_s = 0 } }', r"kib_s: 0.*accepted"),
+    ],
+)
+def test_what_cannot_be_rebuilt_is_refused(tmp_path: Path, keys: str, message: str) -> None:
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    file.write_text(file.read_text(encoding="utf-8").replace("missing = [2]", keys), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        load_study(file)
+
+
+def test_a_volume_that_stands_says_its_state_itself(tmp_path: Path) -> None:
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    whole = file.read_text(encoding="utf-8")
+    text = whole.replace('tree = "raid5(5, chunk=64KiB)"\nmissing', 'volume = "/dev/md0"\nmissing')
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="missing: does not go with a volume"):
+        load_study(file)
