@@ -122,6 +122,16 @@ fn bad_sectors_beyond_tolerance_harm_nothing_else() {
     assert!(succeeded > 30_000 && failed > 1_000, "{succeeded} succeeded, {failed} failed");
 }
 
+/// Seeds that found something: a member that failed while the node above it went on being rebuilt, and bad sectors of two
+/// members at different places of one unit.
+#[test]
+fn rebuilds_that_have_failed_before() {
+    let trouble = FaultRates { deaths: 40, replacements: 150, bad_sectors: 20, write_errors: 5, beyond: false };
+    for seed in [73_014_446_257, 73_014_461_371] {
+        assert!(rebuilds(seed, trouble) > 0);
+    }
+}
+
 #[test]
 #[ignore = "slow"]
 fn everything_for_long() {

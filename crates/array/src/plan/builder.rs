@@ -138,18 +138,23 @@ impl Planner<'_> {
     /// # Errors
     /// [`RequestError::BeyondTolerance`] when too little of the siblings can be read; the plan is then to be dropped.
     pub fn restore(&mut self, node: NodeId, extent: Extent) -> Result<(), RequestError> {
-        self.begin(node);
-        self.scratch.restores = true;
-        match self.layout.node(node).restore(self, extent) {
+        let run = match self.scratch.run_sectors {
+            0 => extent.sectors,
+            sectors => u64::from(sectors),
+        };
+        match self.restore_in_runs(node, extent, run) {
             // As for requests: each place may be borne by itself.
-            Err(_) if extent.sectors > 1 => {
-                self.begin(node);
-                self.scratch.restores = true;
-                let sector = |lba| self.layout.node(node).restore(self, Extent::new(lba, 1));
-                (extent.lba..extent.end()).try_for_each(sector)
-            }
+            Err(_) if run > 1 => self.restore_in_runs(node, extent, 1),
             result => result,
         }
+    }
+
+    fn restore_in_runs(&mut self, node: NodeId, extent: Extent, run: u64) -> PlanResult {
+        self.begin(node);
+        self.scratch.restores = true;
+        (extent.lba..extent.end())
+            .step_by(usize_from(run))
+            .try_for_each(|lba| self.layout.node(node).restore(self, Extent::new(lba, run.min(extent.end() - lba))))
     }
 
     /// An empty plan of `node`.
