@@ -7,7 +7,7 @@
 // A test may read its golden files; the array itself may not.
 #![allow(clippy::disallowed_methods)]
 
-mod harness;
+use raidlab_hazard as harness;
 
 use harness::Bench;
 use raidlab_array::{LayoutMap, MapCell, ParityWrite, Policy, Rotation, Tree};

@@ -4,36 +4,10 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 
-mod harness;
+use raidlab_hazard as harness;
 
-use harness::machine::{FaultRates, Machine};
-use harness::trees::{random_tree, text, Replay};
-use harness::{as_md_in_parts, random_policy};
-use raidlab_array::{Policy, Rotation, Tree};
-use raidlab_types::{CounterRng, Seed};
-
-fn common_tree(rng: &mut CounterRng) -> Tree {
-    let rotation = Rotation::ALL[rng.below(6) as usize];
-    let chunk = 1 + rng.below(3);
-    match rng.below(9) {
-        0 => Tree::raid0(3, chunk),
-        1 => Tree::raid1(2 + rng.below(2) as usize),
-        2 => Tree::raid10(2, chunk),
-        3 => Tree::raid01(2, chunk),
-        4 => Tree::parity(1, 3 + rng.below(3) as usize, chunk, rotation),
-        5 => Tree::parity(2, 4 + rng.below(3) as usize, chunk, rotation),
-        6 => Tree::striped_parity(1, 2, 3, chunk, rotation),
-        7 => Tree::Independent { children: vec![Tree::raid1(2), Tree::parity(1, 3, chunk, rotation)] },
-        _ => random_tree(rng, 2),
-    }
-}
-
-fn random_machine_policy(rng: &mut CounterRng) -> Policy {
-    let policy = random_policy(rng);
-    let policy = as_md_in_parts(rng, policy);
-    // Mostly windows of one stripe, so that requests have many.
-    Policy { window_bytes: [1, 1, 8, 1 << 20][rng.below(4) as usize], windows_in_flight: rng.below(4) as u32, ..policy }
-}
+use harness::machine::FaultRates;
+use harness::schedule::ran;
 
 /// One run; says how many requests succeeded and failed.
 fn run(seed: u64, trouble: FaultRates) -> (u64, u64) {
@@ -43,21 +17,6 @@ fn run(seed: u64, trouble: FaultRates) -> (u64, u64) {
 /// One run; says how many members were rebuilt.
 fn rebuilds(seed: u64, trouble: FaultRates) -> u64 {
     ran(seed, trouble).map_or(0, |machine| machine.rebuilt)
-}
-
-fn ran(seed: u64, trouble: FaultRates) -> Option<Machine> {
-    let mut rng = Seed::new(seed).draws();
-    let tree = common_tree(&mut rng);
-    let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 6 + rng.below(10)).collect();
-    let policy = random_machine_policy(&mut rng);
-    let depth = 1 + rng.below(12) as usize;
-    let _replay = Replay(format!("run({seed}, {trouble:?}): depth {depth}, {} of {sizes:?}, {policy:?}", text(&tree)));
-    let mut machine = Machine::new(&tree, &sizes, policy, trouble, rng)?;
-    machine.run(40, depth);
-    if !trouble.beyond || (trouble.deaths == 0 && machine.is_sound()) {
-        machine.check();
-    }
-    Some(machine)
 }
 
 fn runs(name: u64, count: u64, trouble: FaultRates) -> (u64, u64) {

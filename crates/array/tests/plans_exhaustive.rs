@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 
-mod harness;
+use raidlab_hazard as harness;
 
 use harness::trees::trees_without_parity;
 use harness::{subsets, Bench};

@@ -4,7 +4,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 
-mod harness;
+use raidlab_hazard as harness;
 
 use harness::trees::{random_tree, recoverable, sound, text, Losses, Replay};
 use harness::{as_md_in_parts, random_policy, Bench};

@@ -18,31 +18,31 @@ struct Entry {
 
 /// The possible contents of one volume, or of one running read.
 #[derive(Debug, Clone)]
-pub(crate) struct Model {
+pub struct Model {
     sectors: Vec<Vec<Entry>>,
 }
 
 impl Model {
     /// A volume that certainly holds `content`.
-    pub(crate) fn new(content: &[u8]) -> Model {
+    pub fn new(content: &[u8]) -> Model {
         let entry = |&value: &u8| vec![Entry { value, write: u64::MAX, done_at: Some(0) }];
         Model { sectors: content.iter().map(entry).collect() }
     }
 
     /// What a read of `extent` that begins now may give.
-    pub(crate) fn snapshot(&self, extent: Extent) -> Model {
+    pub fn snapshot(&self, extent: Extent) -> Model {
         Model { sectors: self.sectors[extent.lba as usize..extent.end() as usize].to_vec() }
     }
 
     /// Write number `write` begins; `skip` sectors lie before the part of its `data` that begins at `lba`.
-    pub(crate) fn begin(&mut self, write: u64, lba: u64, data: &[u8]) {
+    pub fn begin(&mut self, write: u64, lba: u64, data: &[u8]) {
         for (sector, &value) in self.sectors[lba as usize..].iter_mut().zip(data) {
             sector.push(Entry { value, write, done_at: None });
         }
     }
 
     /// The write that began at `began` is over; a failed one may have left its value or not.
-    pub(crate) fn end(&mut self, write: u64, extent: Extent, began: u64, now: u64, success: bool) {
+    pub fn end(&mut self, write: u64, extent: Extent, began: u64, now: u64, success: bool) {
         for sector in &mut self.sectors[extent.lba as usize..extent.end() as usize] {
             if success {
                 sector.retain(|e| e.done_at.is_none_or(|done| done > began));
@@ -52,7 +52,7 @@ impl Model {
     }
 
     /// The first sector of `content` that holds a value no order of writes allows.
-    pub(crate) fn first_wrong(&self, content: &[u8]) -> Option<(usize, Vec<u8>)> {
+    pub fn first_wrong(&self, content: &[u8]) -> Option<(usize, Vec<u8>)> {
         assert_eq!(content.len(), self.sectors.len());
         content.iter().zip(&self.sectors).enumerate().find_map(|(i, (value, entries))| {
             let allowed = || entries.iter().map(|e| e.value).collect();

@@ -3,11 +3,12 @@
 //! The reference is a flat byte vector: whatever the tree, reading a volume back must give what was written.
 
 #![allow(clippy::cast_lossless, clippy::cast_possible_truncation, reason = "numbers here are small")]
-#![allow(dead_code)] // Each test binary uses its own part.
+#![allow(missing_docs, reason = "what its fields and functions are called says it")]
 
-pub(crate) mod machine;
-pub(crate) mod model;
-pub(crate) mod trees;
+pub mod machine;
+pub mod model;
+pub mod schedule;
+pub mod trees;
 
 use raidlab_array::plan::{BadExtent, DeviceNode, MemberViews, NodeView, Planner, Scratch, Segment};
 use raidlab_array::{
@@ -17,7 +18,7 @@ use raidlab_types::{gf, CounterRng, Extent, OpKind, RequestError};
 use std::ops::Range;
 
 /// Any way of writing and reading.
-pub(crate) fn random_policy(rng: &mut CounterRng) -> Policy {
+pub fn random_policy(rng: &mut CounterRng) -> Policy {
     use MirrorRead::{Primary, RoundRobin, RoundRobinSequential, ShortestQueue};
     use ParityWrite::{FewestAccesses, ReadModifyWrite, ReconstructWrite};
     let parity_write = [ReadModifyWrite, ReconstructWrite, FewestAccesses][rng.below(3) as usize];
@@ -29,7 +30,7 @@ pub(crate) fn random_policy(rng: &mut CounterRng) -> Policy {
 }
 
 /// The policy as it is, or in parts as md has it: by rows of one or two bytes, chunks apart, copies chosen as md does.
-pub(crate) fn as_md_in_parts(rng: &mut CounterRng, policy: Policy) -> Policy {
+pub fn as_md_in_parts(rng: &mut CounterRng, policy: Policy) -> Policy {
     let parity_row_bytes = [0, 0, 1, 2][rng.below(4) as usize];
     let chunk_accesses = [ChunkAccesses::Joined, ChunkAccesses::Apart][rng.below(2) as usize];
     let mirror_read = match rng.below(6) {
@@ -40,7 +41,7 @@ pub(crate) fn as_md_in_parts(rng: &mut CounterRng, policy: Policy) -> Policy {
 }
 
 /// Members, the compiled tree, and what the volumes should hold.
-pub(crate) struct Bench {
+pub struct Bench {
     pub layout: Layout,
     /// Bytes in a sector of `members` and `flat`.
     pub sector: usize,
@@ -55,17 +56,17 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// Members of `member_sectors` zeroed sectors of one byte (all-zero stripes have all-zero parity).
-    pub(crate) fn new(tree: &Tree, member_sectors: u64, policy: Policy) -> Bench {
+    pub fn new(tree: &Tree, member_sectors: u64, policy: Policy) -> Bench {
         Bench::with_sector(tree, member_sectors, policy, 1)
     }
 
     /// The same with sectors of `sector` bytes.
-    pub(crate) fn with_sector(tree: &Tree, member_sectors: u64, policy: Policy, sector: usize) -> Bench {
+    pub fn with_sector(tree: &Tree, member_sectors: u64, policy: Policy, sector: usize) -> Bench {
         Bench::with_sizes(tree, &vec![member_sectors; tree.leaves()], policy, sector).expect("tree compiles")
     }
 
     /// Members of any sizes; `None` where one is too small for the tree.
-    pub(crate) fn with_sizes(tree: &Tree, member_sectors: &[u64], policy: Policy, sector: usize) -> Option<Bench> {
+    pub fn with_sizes(tree: &Tree, member_sectors: &[u64], policy: Policy, sector: usize) -> Option<Bench> {
         let layout = match Layout::new(tree, member_sectors, sector as u32) {
             Ok(layout) if layout.user_sectors() > 0 => layout,
             Ok(_) => return None,
@@ -87,18 +88,18 @@ impl Bench {
     }
 
     /// Whether every volume can still be read.
-    pub(crate) fn has_all_volumes(&self) -> bool {
+    pub fn has_all_volumes(&self) -> bool {
         (0..self.flat.len()).all(|volume| !self.views.is_lost(self.layout.volume_node(volume)))
     }
 
-    pub(crate) fn set_missing(&mut self, leaf: usize, missing: bool) {
+    pub fn set_missing(&mut self, leaf: usize, missing: bool) {
         let state = if missing { MemberState::Missing } else { MemberState::Online };
         self.views.set_state(&self.layout, leaf as u32, state);
     }
 
     /// Puts a new member in the place of `leaf`, rebuilt up to `valid`: what lies behind is garbage, as is all of the
     /// others that have to be rebuilt with it.
-    pub(crate) fn set_rebuilding(&mut self, leaf: usize, valid: u64) {
+    pub fn set_rebuilding(&mut self, leaf: usize, valid: u64) {
         self.views.set_state(&self.layout, leaf as u32, MemberState::Rebuilding);
         self.views.set_valid(leaf as u32, valid);
         for (l, member) in self.members.iter_mut().enumerate() {
@@ -111,7 +112,7 @@ impl Bench {
     }
 
     /// Plans and executes one request on `volume`, choosing among ready nodes with `rng`.
-    pub(crate) fn run(
+    pub fn run(
         &mut self,
         volume: usize,
         write: bool,
@@ -185,7 +186,7 @@ impl Bench {
     }
 
     /// Writes `extent` with fresh content and keeps the flat vector in step.
-    pub(crate) fn write(&mut self, volume: usize, extent: Extent, rng: &mut CounterRng) -> Result<(), RequestError> {
+    pub fn write(&mut self, volume: usize, extent: Extent, rng: &mut CounterRng) -> Result<(), RequestError> {
         let mut user: Vec<u8> = (0..extent.sectors as usize * self.sector).map(|_| rng.next_u64() as u8).collect();
         self.run(volume, true, extent, &mut user, rng)?;
         let bytes = bytes(extent, self.sector);
@@ -194,7 +195,7 @@ impl Bench {
     }
 
     /// Reads `extent` and compares with the flat vector.
-    pub(crate) fn check(&mut self, volume: usize, extent: Extent, rng: &mut CounterRng) {
+    pub fn check(&mut self, volume: usize, extent: Extent, rng: &mut CounterRng) {
         let mut user = vec![0x5A; extent.sectors as usize * self.sector];
         self.run(volume, false, extent, &mut user, rng).expect("within tolerance");
         let expected = &self.flat[volume][bytes(extent, self.sector)];
@@ -202,19 +203,19 @@ impl Bench {
     }
 
     /// All sectors of a volume.
-    pub(crate) fn whole(&self, volume: usize) -> Extent {
+    pub fn whole(&self, volume: usize) -> Extent {
         Extent::new(0, (self.flat[volume].len() / self.sector) as u64)
     }
 
     /// Reads every volume whole.
-    pub(crate) fn check_all(&mut self, rng: &mut CounterRng) {
+    pub fn check_all(&mut self, rng: &mut CounterRng) {
         for v in 0..self.flat.len() {
             self.check(v, self.whole(v), rng);
         }
     }
 
     /// Fills every volume.
-    pub(crate) fn fill(&mut self, rng: &mut CounterRng) {
+    pub fn fill(&mut self, rng: &mut CounterRng) {
         for v in 0..self.flat.len() {
             self.write(v, self.whole(v), rng).expect("all members are online");
         }
@@ -222,12 +223,12 @@ impl Bench {
 }
 
 /// The bytes that `extent` is.
-pub(crate) fn bytes(extent: Extent, sector: usize) -> Range<usize> {
+pub fn bytes(extent: Extent, sector: usize) -> Range<usize> {
     extent.lba as usize * sector..extent.end() as usize * sector
 }
 
 /// Executes a device operation on `extent` of `member`.
-pub(crate) fn move_pieces(
+pub fn move_pieces(
     member: &mut [u8],
     kind: OpKind,
     extent: Extent,
@@ -254,7 +255,7 @@ pub(crate) fn move_pieces(
 }
 
 /// Executes a segment of a computation.
-pub(crate) fn combine(plan: &Plan, s: &Segment, sector: usize, user: &mut [u8], scratch: &mut [u8]) {
+pub fn combine(plan: &Plan, s: &Segment, sector: usize, user: &mut [u8], scratch: &mut [u8]) {
     let run = |offset: u32| bytes(Extent::new(offset as u64, s.sectors as u64), sector);
     let mut sums = [0, 1].map(|k| vec![0u8; if s.outputs[k].is_some() { run(0).len() } else { 0 }]);
     for input in plan.inputs(s) {
@@ -287,7 +288,7 @@ fn add_product(sum: &mut [u8], c: u8, block: &[u8]) {
 }
 
 /// All sets of at most `most` of `n` members, as lists.
-pub(crate) fn subsets(n: usize, most: usize) -> Vec<Vec<usize>> {
+pub fn subsets(n: usize, most: usize) -> Vec<Vec<usize>> {
     (0..1u32 << n)
         .filter(|bits| bits.count_ones() as usize <= most)
         .map(|bits| (0..n).filter(|i| bits >> i & 1 == 1).collect())

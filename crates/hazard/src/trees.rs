@@ -6,7 +6,7 @@ use raidlab_array::{Rotation, Tree};
 use raidlab_types::CounterRng;
 
 /// A tree or two of each level but parity, of at most seven members, for tests that try everything.
-pub(crate) fn trees_without_parity() -> Vec<Tree> {
+pub fn trees_without_parity() -> Vec<Tree> {
     let mirror = |n| Tree::raid1(n);
     vec![
         Tree::raid0(3, 2),
@@ -23,7 +23,7 @@ pub(crate) fn trees_without_parity() -> Vec<Tree> {
 
 /// A random tree of at most `depth` levels over members, of at most about 20 members; `with_parity` asks for parity nodes
 /// often.
-pub(crate) fn random_tree(rng: &mut CounterRng, depth: u32) -> Tree {
+pub fn random_tree(rng: &mut CounterRng, depth: u32) -> Tree {
     loop {
         let tree = node(rng, depth);
         if (2..=16).contains(&tree.leaves()) && tree.validate().is_ok() {
@@ -57,7 +57,7 @@ fn node(rng: &mut CounterRng, depth: u32) -> Tree {
 }
 
 /// A tree in the grammar that users write, for replaying a failure by hand.
-pub(crate) fn text(tree: &Tree) -> String {
+pub fn text(tree: &Tree) -> String {
     let list = |children: &[Tree]| children.iter().map(text).collect::<Vec<_>>().join(", ");
     match tree {
         Tree::Member { data_offset_bytes: 0 } => "member".into(),
@@ -72,7 +72,7 @@ pub(crate) fn text(tree: &Tree) -> String {
 }
 
 /// Says on one line how to repeat a case, if the case fails.
-pub(crate) struct Replay(pub String);
+pub struct Replay(pub String);
 
 impl Drop for Replay {
     fn drop(&mut self) {
@@ -83,7 +83,7 @@ impl Drop for Replay {
 }
 
 /// What has gone wrong with the members.
-pub(crate) struct Losses<'a> {
+pub struct Losses<'a> {
     /// Sizes of all members.
     pub members: &'a [u64],
     /// Whether a member is missing.
@@ -93,7 +93,7 @@ pub(crate) struct Losses<'a> {
 }
 
 /// Whether the node has lost more members than it bears: then it counts as missing, whatever its other members hold.
-pub(crate) fn lost(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
+pub fn lost(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
     let mut leaf = first_leaf;
     let gone = tree.children().iter().filter(|c| {
         leaf += c.leaves();
@@ -132,7 +132,7 @@ fn whole_chunks(sizes: impl Iterator<Item = u64>, chunk: u64) -> u64 {
 }
 
 /// Whether sector `lba` of the node can be given back, by the definition of each level and nothing of the planner's.
-pub(crate) fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) -> bool {
+pub fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) -> bool {
     if lost(tree, first_leaf, losses) {
         return false;
     }
@@ -168,7 +168,7 @@ pub(crate) fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: 
 
 /// Whether every node that is not lost can give back all it holds. (A nested node may hold parity of the node above that
 /// nobody can read back, while all user data still can be; writing there may then be refused.)
-pub(crate) fn sound(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
+pub fn sound(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
     let independent = matches!(tree, Tree::Independent { .. });
     if matches!(tree, Tree::Member { .. }) || (!independent && lost(tree, first_leaf, losses)) {
         return true;

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// What may go wrong in a run.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FaultRates {
+pub struct FaultRates {
     /// Chance in 1000 that a step kills a member.
     pub deaths: u64,
     /// Chance in 1000 that a step makes a sector unreadable.
@@ -45,7 +45,7 @@ struct RequestInFlight {
 }
 
 /// The simulator.
-pub(crate) struct Machine {
+pub struct Machine {
     pub array: Array,
     pub rng: CounterRng,
     tree: Tree,
@@ -69,7 +69,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     /// A filled array; `None` where a member is too small for the tree.
-    pub(crate) fn new(
+    pub fn new(
         tree: &Tree,
         sizes: &[u64],
         policy: Policy,
@@ -101,7 +101,7 @@ impl Machine {
     }
 
     /// Offers `requests` requests, at most `depth` at a time, and runs until all is quiet.
-    pub(crate) fn run(&mut self, requests: u64, depth: usize) {
+    pub fn run(&mut self, requests: u64, depth: usize) {
         let last = self.next_tag + requests;
         while self.next_tag < last || !self.live.is_empty() || self.array.is_rebuilding() {
             self.now += 1;
@@ -133,7 +133,7 @@ impl Machine {
     }
 
     /// Takes a member out, or kills it behind the array's back.
-    pub(crate) fn kill(&mut self, leaf: usize, tell: bool) {
+    pub fn kill(&mut self, leaf: usize, tell: bool) {
         self.dead[leaf] = true;
         if tell {
             self.array.set_member_state(leaf as LeafId, MemberState::Failed);
@@ -157,7 +157,7 @@ impl Machine {
     }
 
     /// Hands one request to the array.
-    pub(crate) fn request(&mut self, volume: usize, kind: RequestKind, extent: Extent) {
+    pub fn request(&mut self, volume: usize, kind: RequestKind, extent: Extent) {
         let tag = self.next_tag;
         self.next_tag += 1;
         let request = Request { tag, volume: volume as u32, kind, extent, force_unit_access: false };
@@ -219,7 +219,7 @@ impl Machine {
     }
 
     /// Makes one sector of a member unreadable, and what it held unknown.
-    pub(crate) fn spoil(&mut self, (leaf, lba): (usize, u64)) {
+    pub fn spoil(&mut self, (leaf, lba): (usize, u64)) {
         self.bad.insert((leaf, lba));
         self.members[leaf][lba as usize] ^= 0x3C;
     }
@@ -395,7 +395,7 @@ impl Machine {
     }
 
     /// When all is quiet: the content is what some order of the writes leaves, and every redundancy agrees.
-    pub(crate) fn check(&mut self) {
+    pub fn check(&mut self) {
         let policy = Policy::default();
         let mut bench = Bench::with_sizes(&self.tree, &self.sizes, policy, 1).expect("as before");
         bench.members.clone_from(&self.members);
@@ -425,7 +425,7 @@ impl Machine {
     }
 
     /// Whether nothing is lost that the tree does not bear.
-    pub(crate) fn is_sound(&self) -> bool {
+    pub fn is_sound(&self) -> bool {
         self.bears(None, None)
     }
 }

@@ -1,0 +1,46 @@
+//! Schedules: a tree, a policy, requests and faults, all drawn from one seed.
+
+use crate::machine::{FaultRates, Machine};
+use crate::trees::{random_tree, text, Replay};
+use crate::{as_md_in_parts, random_policy};
+use raidlab_array::{Policy, Rotation, Tree};
+use raidlab_types::{CounterRng, Seed};
+
+fn common_tree(rng: &mut CounterRng) -> Tree {
+    let rotation = Rotation::ALL[rng.below(6) as usize];
+    let chunk = 1 + rng.below(3);
+    match rng.below(9) {
+        0 => Tree::raid0(3, chunk),
+        1 => Tree::raid1(2 + rng.below(2) as usize),
+        2 => Tree::raid10(2, chunk),
+        3 => Tree::raid01(2, chunk),
+        4 => Tree::parity(1, 3 + rng.below(3) as usize, chunk, rotation),
+        5 => Tree::parity(2, 4 + rng.below(3) as usize, chunk, rotation),
+        6 => Tree::striped_parity(1, 2, 3, chunk, rotation),
+        7 => Tree::Independent { children: vec![Tree::raid1(2), Tree::parity(1, 3, chunk, rotation)] },
+        _ => random_tree(rng, 2),
+    }
+}
+
+fn random_machine_policy(rng: &mut CounterRng) -> Policy {
+    let policy = random_policy(rng);
+    let policy = as_md_in_parts(rng, policy);
+    // Mostly windows of one stripe, so that requests have many.
+    Policy { window_bytes: [1, 1, 8, 1 << 20][rng.below(4) as usize], windows_in_flight: rng.below(4) as u32, ..policy }
+}
+
+/// One run of 40 requests, all of it drawn from `seed`; `None` where a member is too small for the tree.
+pub fn ran(seed: u64, trouble: FaultRates) -> Option<Machine> {
+    let mut rng = Seed::new(seed).draws();
+    let tree = common_tree(&mut rng);
+    let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 6 + rng.below(10)).collect();
+    let policy = random_machine_policy(&mut rng);
+    let depth = 1 + rng.below(12) as usize;
+    let _replay = Replay(format!("run({seed}, {trouble:?}): depth {depth}, {} of {sizes:?}, {policy:?}", text(&tree)));
+    let mut machine = Machine::new(&tree, &sizes, policy, trouble, rng)?;
+    machine.run(40, depth);
+    if !trouble.beyond || (trouble.deaths == 0 && machine.is_sound()) {
+        machine.check();
+    }
+    Some(machine)
+}
