@@ -146,6 +146,29 @@ def test_one_more_disk() -> None:
     assert answer["relaxations"][0]["words"] == "one more disk (7 instead of 6)"
 
 
+def test_times_while_a_disk_is_missing_or_is_rebuilt() -> None:
+    """A RAID 5 of four that lacks one serves a read by 1.5 accesses of three disks: half an access each, not a quarter."""
+    five = {"levels": ["raid5"], "members": [4]}
+    (whole,) = api.recommend(need(need={"p90": "1s"}, search=five))["arrays"]
+    goals = {"degraded": {"p90": "1s"}, "rebuilding": {"p90": "1s"}}
+    found = api.recommend(need(need={"p90": "1s", **goals}, search=five))
+    (one,) = found["arrays"]
+    assert whole["figures"] is not None and one["figures"] is not None
+    assert found["percentiles"] == ["p90", "degraded p90", "rebuilding p90"]
+    times = one["figures"]["within_ms"]
+    assert times["p90"] == whole["figures"]["within_ms"]["p90"], "the whole array is asked the same"
+    assert times["degraded p90"] > 1.3 * times["p90"] and times["rebuilding p90"] > 1.3 * times["p90"]
+    sooner = {"degraded": {"p90": f"{round(0.92 * times['degraded p90'], 3)}ms"}}
+    more = {"levels": ["raid5"], "members": [4, 6]}
+    assert (api.recommend(need(search=more))["answer"] or "").startswith("RAID 5 of 4")
+    strict = api.recommend(need(search=more, need=sooner))
+    assert (strict["answer"] or "").startswith("RAID 5 of 6")
+    none = api.recommend(need(search=five, need=sooner))
+    assert none["answer"] is None
+    assert none["relaxations"][0]["words"].startswith("degraded p90 of ")
+    assert "degraded p90" in render_recommendation(strict)
+
+
 def test_a_spare_costs_a_disk_and_loses_less() -> None:
     devices = [{**NEED["devices"][0], "afr_percent": 5.0, "ure_per_bit": 0.0}]
     found = enumerate_candidates(need_of(need(devices=devices, search={"spares": [0, 1]})))
@@ -339,6 +362,8 @@ _WRONG_GOALS: dict[str, list[Any]] = {
     "budget": [0, -10, "little"],
     "watts": [0, "few"],
     "loss_per_year": [0, 1, -0.1, "never"],
+    "degraded": [{}, {"p99": 50}, {"p42": "5ms"}, "200ms"],
+    "rebuilding": [{}, {"p99": "0ms"}, 7],
 }
 _WRONG_SEARCH: dict[str, list[Any]] = {
     "levels": [[], ["raid7"], "raid5", [5], ["raid5", "raidz"]],
@@ -409,6 +434,8 @@ def mistakes() -> list[tuple[str, dict[str, Any], str]]:
     found.append(("the cheapest without prices", {**no_price, "ask": "cheapest"}, "ask"))
     found.append(("a loss without a failure rate", need(need={"loss_per_year": 0.1}), "loss_per_year"))
     found.append(("a draw without watts", need(need={"watts": 100}), "watts"))
+    lost = {"tolerate": 0, "rebuilding": {"p99": "1s"}}
+    found.append(("a rebuild of what bears no failure", need(need=lost), "rebuilding"))
     found.append(("two of a name", need(devices=[NEED["devices"][0]] * 2), "name"))
     return found
 
