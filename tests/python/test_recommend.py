@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from raidlab import api
 from raidlab.cli.app import app
+from raidlab.cli.recommend import held_device
 from raidlab.cli.recommendation import print_recommendation
 from raidlab.errors import InputError
 from raidlab.formats.toml import toml_text
@@ -147,7 +148,7 @@ def test_one_more_disk() -> None:
 
 
 def test_times_while_a_disk_is_missing_or_is_rebuilt() -> None:
-    """A RAID 5 of four that lacks one serves a read by 1.5 accesses of three disks: half an access each, not a quarter."""
+    """A RAID 5 of four that lacks one serves a read by 1.5 accesses of three disks: half of one each, not a quarter."""
     five = {"levels": ["raid5"], "members": [4]}
     (whole,) = api.recommend(need(need={"p90": "1s"}, search=five))["arrays"]
     goals = {"degraded": {"p90": "1s"}, "rebuilding": {"p90": "1s"}}
@@ -327,6 +328,21 @@ def test_fio_studies_and_flags(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout[result.stdout.index("{") :])
     assert document["answer"] is not None
+
+
+@pytest.mark.parametrize(
+    ("word", "capacity_bytes", "price"),
+    [
+        ("8xhdd-7200", 1e12, None),
+        ("8xhdd-7200@180", 1e12, 180.0),
+        ("8xhdd-7200:2TB", 2e12, None),
+        ("8*hdd-7200:1.5TB@99.5", 1.5e12, 99.5),
+    ],
+)
+def test_disks_by_a_flag(word: str, capacity_bytes: float, price: float | None) -> None:
+    loaded = need_of(need(devices=[held_device(word)]))
+    assert (loaded.need.devices[0].at_most, loaded.need.devices[0].price) == (8, price)
+    assert loaded.models[0].capacity_bytes == pytest.approx(capacity_bytes, rel=0.01)
 
 
 def test_prices_of_a_file(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ _RULES = {
     "budget": "beyond the budget",
     "watts": "too many watts",
     "loss_per_year": "data lost too often",
+    "response time or rate": "too slow (response time or rate)",
 }
 
 
