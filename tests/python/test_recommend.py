@@ -123,6 +123,16 @@ def test_the_same_need_and_seed_give_the_same_answer(mail: Recommendation) -> No
     assert api.recommend(need(need={"p90": "12ms"})) == mail
 
 
+def test_a_rate_that_only_many_outstanding_show() -> None:
+    """Two pairs of disks that serve 64 requests at once, 1 ms each, give 128,000 writes a second; at depth 64 half."""
+    disk = {**DISK, "servers": 64}
+    devices = [{"device": disk, "name": "disk", "price": 100, "at_most": 6}]
+    answer = api.recommend(
+        need(devices=devices, workload=reads(0.0), need={"rate": "100000/s"}, search={"levels": ["raid10"]})
+    )
+    assert (answer["answer"] or "").startswith("RAID 10 of 4"), answer["sentence"]
+
+
 def test_what_asking_less_would_admit(mail: Recommendation) -> None:
     told = {one["need"]: one for one in mail["relaxations"]}
     assert told["tolerate"]["admits"].startswith("RAID 0")

@@ -228,7 +228,8 @@ def _gain(decision: Decision, one: _Found, best: _Found) -> str:
 
 def _figure_words(decision: Decision) -> str:
     within, works = decision.loaded.within, decision.loaded.works
-    of = " (geometric mean of the workloads; times are those of the slowest)" if len(works) > 1 else ""
+    times = "; times are those of the slowest" if decision.loaded.need.need.time_goals() else ""
+    of = f" (geometric mean of the workloads{times})" if len(works) > 1 else ""
     if decision.figure == "held" and within is not None:
         return f"requests/s while p{within[0]:g} is {within[1] / 1e6:g} ms{of}"
     depths = {work.load.depth or work.depth for work in works}

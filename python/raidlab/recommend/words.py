@@ -38,7 +38,7 @@ def value_words(need: str, value: float) -> str:
     if need == "loss_per_year":
         return chance_words(value)
     if need == "rate":
-        return f"{value:,.4g}/s"
+        return f"{float(f'{value:.4g}'):,.10g}/s"
     if need.rsplit(maxsplit=1)[-1] in PERCENTILES:
         return format_time_ns(value)
     return f"{value:g}"

@@ -50,7 +50,9 @@ def _panel(answer: Recommendation, simulated: list[RecommendedArray], what: str)
     met = [one for one in simulated if one["verdict"] == "meets"]
     filled, hollow = list(_marks(met, answer)), list(_marks([one for one in simulated if one not in met], answer))
     front = _front_of(simulated, answer)
-    along = alt.X("x:Q", title=what, scale=alt.Scale(zero=False, nice=True, padding=12), axis=alt.Axis(tickCount=5))
+    along = alt.X(
+        "x:Q", title=what, scale=alt.Scale(zero=False, nice=True, padding=12), axis=alt.Axis(tickCount=5, tickMinStep=1)
+    )
     colour, shape = colour_and_shape(names, names)
     axes = Axes(along, upward("requests/s"), colour)
     layers: list[Any] = [_front(front, along)] if len(front) > 1 else []
