@@ -47,6 +47,7 @@ from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinis
 from raidlab.results.facts import MoreFacts
 from raidlab.results.foreign import keep_foreign
 from raidlab.results.recommendation import Recommendation
+from raidlab.run.cached import CellCache
 from raidlab.run.execute import Execution
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.machine_facts import MachineWatch
@@ -79,6 +80,7 @@ def run_study(
     stop: StopFlag | None = None,
     machine: CopySink | None = None,
     records: bool = False,
+    cache: bool = False,
 ) -> Run:
     """Run a study and keep the result in a new folder.
 
@@ -107,6 +109,8 @@ def run_study(
         Another machine, for streams that go to one; without it they are left out.
     records : bool
         Keep a row of every single request beside the tables (`Run.requests`).
+    cache : bool
+        Take what modelled cells gave before from the user's cache, and keep there what is simulated now.
 
     Returns
     -------
@@ -126,6 +130,7 @@ def run_study(
     root_seed = loaded.study.seed if seed is None else seed
     execution = _prepared(loaded, words, destroy, root_seed, quick, progress, stop)
     execution.machine = machine
+    execution.cache = CellCache() if cache else None
     with catching_signals(execution.stop):
         writer = RunWriter(
             new_folder(Path(out), loaded.study.name),
@@ -152,6 +157,7 @@ def resume_run(
     progress: Progress | None = None,
     stop: StopFlag | None = None,
     machine: CopySink | None = None,
+    cache: bool = False,
 ) -> Run:
     """Go on with a run that was killed, interrupted or failed, in its own folder; what is done is not run again.
 
@@ -169,6 +175,8 @@ def resume_run(
         As for `run_study`.
     machine : CopySink, optional
         Named anew too, if the run had one.
+    cache : bool
+        As for `run_study`.
 
     Returns
     -------
@@ -194,6 +202,7 @@ def resume_run(
         unfinished.refuse_other_machine(None if machine is None else machine.name)
         execution = _prepared(loaded, words, destroy, root_seed, is_quick, progress, stop)
         execution.machine = machine
+        execution.cache = CellCache() if cache else None
         execution.known = unfinished.answers
         execution.records = unfinished.folder if unfinished.facts.get("records") else None
         execution.check_members = unfinished.refuse_other_members

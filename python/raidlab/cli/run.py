@@ -100,6 +100,9 @@ def run(
             "Keep a row of every single request too (arrival, start, end, place), as Parquet, a file a cell.",
         ),
     ] = False,
+    no_cache: Annotated[
+        bool, flag("--no-cache", "Simulate every cell anew, and keep none: by default what is known already is taken.")
+    ] = False,
     as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of tables.")] = False,
 ) -> None:
     """Run a study and print the comparison.
@@ -122,7 +125,7 @@ def run(
             far = opened.enter_context(far_machine(machine, key, _study_of(study, resume, out)))
         # Whoever interrupts a run still wants its report.
         opened.enter_context(catching_signals(stop))
-        options = _RunOptions(on, seed, quick, destroy or [], progress_on(sys.stderr), stop, far)
+        options = _RunOptions(on, seed, quick, destroy or [], progress_on(sys.stderr), stop, far, not no_cache)
         with under_load(loaded_by, options.on or [], stop, options.progress):
             if resume is None:
                 result = _new_run(study, out, options, loaded_by, records=records)
@@ -189,6 +192,7 @@ class _RunOptions(NamedTuple):
     progress: Progress
     stop: StopFlag
     machine: CopySink | None
+    cache: bool
 
 
 def _new_run(study: str | None, out: str, options: _RunOptions, loaded_by: str | None, *, records: bool) -> Run:
