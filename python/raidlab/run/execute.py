@@ -19,6 +19,7 @@ from raidlab.errors import CellFailedError, InputError, Problem, RefusedError
 from raidlab.results.facts import Member, MoreFacts, SecondTool
 from raidlab.results.outcome import Outcome
 from raidlab.run.cached import CachedRunner, CellCache
+from raidlab.run.dask import Cluster, DaskRunner
 from raidlab.run.dry import dry_problems
 from raidlab.run.members import (
     EMULATED,
@@ -69,6 +70,8 @@ class Execution(Session):
     """Told the facts of the live members before anything is measured on them; raises where they will not do."""
     cache: CellCache | None = None
     """What modelled cells gave before; None has all of them simulated."""
+    cluster: Cluster | None = None
+    """Where modelled cells are simulated in place of this machine's pool."""
     second_tool: list[SecondTool] = field(default_factory=list)
     """What another tool measured beside raidlab's engine, load by load."""
     _live_member_bytes: int = 0
@@ -423,6 +426,8 @@ class Execution(Session):
         expansion = expand(self.loaded.study, target.name, seed=self.seed, quick=self.quick)
         title = f"simulating {geometry.devices[target.name].name}"
         runner: Runner = PoolRunner(self.stop, records=self.records)
+        if self.cluster is not None:
+            runner, title = DaskRunner(self.cluster, self.stop), f"{title} on {self.cluster.address}"
         # Of a cell that is kept no row of a single request could be written.
         cached = None if self.cache is None or self.records else CachedRunner(runner, self.cache, self.progress.note)
         yield from self._run(expansion, text_of, title, cached or runner)

@@ -19,6 +19,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Hashable
 from contextlib import suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +47,10 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        # Signals are for this process alone; so is the helper that cleans up after processes.
+        # Signals are for this process alone. The helper that cleans up after processes is started first: whoever
+        # starts it lets signals through again, to the worker too.
+        with holding_signals():
+            resource_tracker.ensure_running()
         with holding_signals():
             self.process.start()
         theirs.close()
