@@ -47,7 +47,7 @@ from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinis
 from raidlab.results.facts import MoreFacts
 from raidlab.results.foreign import keep_foreign
 from raidlab.results.recommendation import Recommendation
-from raidlab.run.cached import CellCache
+from raidlab.run.cached import KeptCells
 from raidlab.run.dask import Cluster
 from raidlab.run.execute import Execution
 from raidlab.run.interrupt import StopFlag, catching_signals
@@ -135,7 +135,7 @@ def run_study(
     root_seed = loaded.study.seed if seed is None else seed
     execution = _prepared(loaded, words, destroy, root_seed, quick, progress, stop)
     execution.machine = machine
-    execution.cache = CellCache() if cache else None
+    execution.cache = KeptCells() if cache else None
     with ExitStack() as held:
         held.enter_context(catching_signals(execution.stop))
         execution.cluster = _connected(cluster, execution, held, records=records)
@@ -210,7 +210,7 @@ def resume_run(
         unfinished.refuse_other_machine(None if machine is None else machine.name)
         execution = _prepared(loaded, words, destroy, root_seed, is_quick, progress, stop)
         execution.machine = machine
-        execution.cache = CellCache() if cache else None
+        execution.cache = KeptCells() if cache else None
         execution.known = unfinished.answers
         execution.records = unfinished.folder if unfinished.facts.get("records") else None
         execution.check_members = unfinished.refuse_other_members

@@ -14,7 +14,7 @@ from conftest import SMALL_STUDY
 from raidlab.api import run_study
 from raidlab.results import Run
 from raidlab.results.parts import json_text
-from raidlab.run.cached import CachedRunner, CellCache, default_folder
+from raidlab.run.cached import CachedRunner, KeptCells, default_folder
 from raidlab.run.progress import Progress
 from raidlab.run.runner import KeyedAnswer, run_request
 
@@ -61,11 +61,11 @@ class _Notes(Progress):
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> CellCache:
-    return CellCache(tmp_path / "cells")
+def kept(tmp_path: Path) -> KeptCells:
+    return KeptCells(tmp_path / "cells")
 
 
-def _asked(cache: CellCache, answer: object, request: str = REQUEST) -> tuple[_Counted, list[KeyedAnswer], list[str]]:
+def _asked(cache: KeptCells, answer: object, request: str = REQUEST) -> tuple[_Counted, list[KeyedAnswer], list[str]]:
     behind, said = _Counted(answer), []
     runner = CachedRunner(behind, cache, said.append)
     runner.submit("cell", request)
@@ -110,7 +110,7 @@ def test_one_byte_that_flips_is_found_and_the_cell_simulated_anew(tmp_path: Path
 
 
 @pytest.mark.parametrize("place", [0, 31, 32, 40, 60, -1])
-def test_wherever_it_flips(kept: CellCache, place: int) -> None:
+def test_wherever_it_flips(kept: KeptCells, place: int) -> None:
     answer = {"engine": "sim", "numbers": [1, 2, 3], "word": "x" * 100}
     _asked(kept, answer)
     (file,) = (kept._folder).glob("??/*")
@@ -122,23 +122,23 @@ def test_wherever_it_flips(kept: CellCache, place: int) -> None:
 
 
 def test_another_request_engine_or_trace_finds_nothing(
-    kept: CellCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kept: KeptCells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = kept.place(REQUEST)
     assert kept.place(REQUEST.replace('"seed": 7', '"seed": 8')) != first == kept.place(REQUEST)
     trace = tmp_path / "trace"
     trace.write_text("one", encoding="utf-8")
     request = json.dumps({"engine": "sim", "trace": {"file": str(trace)}})
-    of_one = CellCache(tmp_path).place(request)
+    of_one = KeptCells(tmp_path).place(request)
     trace.write_text("two", encoding="utf-8")
-    assert CellCache(tmp_path).place(request) != of_one
+    assert KeptCells(tmp_path).place(request) != of_one
     trace.unlink()
-    assert CellCache(tmp_path).place(request) is None
+    assert KeptCells(tmp_path).place(request) is None
     monkeypatch.setattr("raidlab.run.cached.engine_digest", lambda: "another")
     assert kept.place(REQUEST) != first
 
 
-def test_only_what_is_modelled_and_ran_to_its_end_is_kept(kept: CellCache) -> None:
+def test_only_what_is_modelled_and_ran_to_its_end_is_kept(kept: KeptCells) -> None:
     _asked(kept, {"engine": "sim", "interrupted": True})
     _asked(kept, {"engine": "live"}, json.dumps({"engine": "live"}))
     _asked(kept, {"engine": "direct"}, json.dumps({"engine": "direct"}))
@@ -146,7 +146,7 @@ def test_only_what_is_modelled_and_ran_to_its_end_is_kept(kept: CellCache) -> No
 
 
 def test_it_is_bounded_and_what_was_used_last_stays(tmp_path: Path) -> None:
-    cache = CellCache(tmp_path, most_bytes=30_000)
+    cache = KeptCells(tmp_path, most_bytes=30_000)
     requests = [json.dumps({"engine": "sim", "seed": seed}) for seed in range(20)]
     answer = {"engine": "sim", "word": "x" * 2000}
     for age, request in enumerate(requests[:10]):
@@ -167,7 +167,7 @@ def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     answer = {"engine": "sim"}
     for _ in range(2):
-        behind, done, said = _asked(CellCache(tmp_path / "file"), answer)
+        behind, done, said = _asked(KeptCells(tmp_path / "file"), answer)
         assert (behind.asked, done, said) == (["cell"], [("cell", answer)], [])
 
 
@@ -178,7 +178,7 @@ def test_runs_that_keep_every_request_take_nothing_from_it(tmp_path: Path) -> No
     assert run.requests(cells=[0]).height
 
 
-def test_what_is_kept_is_had_at_least_fifty_times_as_fast(kept: CellCache, small_study: Path) -> None:
+def test_what_is_kept_is_had_at_least_fifty_times_as_fast(kept: KeptCells, small_study: Path) -> None:
     """A cell of a study's own budget, whose simulation takes tens of milliseconds or more."""
     from raidlab.run.request import cell_request
     from raidlab.study import expand, load_study

@@ -55,7 +55,7 @@ def engine_digest() -> str:
     return _file_digest(Path(_core.__file__)).hex()
 
 
-class CellCache:
+class KeptCells:
     """The cells kept in a folder."""
 
     def __init__(self, folder: Path | None = None, most_bytes: int = MOST_BYTES) -> None:
@@ -141,7 +141,7 @@ class CachedRunner:
         How many cells were answered from there.
     """
 
-    def __init__(self, runner: Runner, kept: CellCache, note: Callable[[str], None]) -> None:
+    def __init__(self, runner: Runner, kept: KeptCells, note: Callable[[str], None]) -> None:
         self._runner, self._cache, self._note = runner, kept, note
         self._waiting: deque[tuple[Hashable, str, Path]] = deque()
         self._asked: dict[Hashable, Path] = {}

@@ -105,7 +105,9 @@ class Cluster:
         try:
             self.client.wait_for_workers(1, timeout=_PATIENCE_S)
         except TimeoutError:
-            raise _refused(self.address, f"has had no worker for {_PATIENCE_S:g} s", "a scheduler with workers") from None
+            raise _refused(
+                self.address, f"has had no worker for {_PATIENCE_S:g} s", "a scheduler with workers"
+            ) from None
         own = engine_digest()
         found = self.client.run(engine_digest, on_error="return")
         for worker, digest in found.items():
@@ -148,7 +150,9 @@ def _client(address: str) -> Client:
     if kind == "local":
         if not rest.isdecimal() or not 1 <= int(rest) <= 16 * usable_cpus():
             raise _refused(address, "is no number of processes", f"local:1 to local:{16 * usable_cpus()}")
-        local = LocalCluster(n_workers=int(rest), threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL)
+        local = LocalCluster(
+            n_workers=int(rest), threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        )
         return Client(local)
     if kind not in ("tcp", "tls") or not rest.startswith("//"):
         raise _refused(address, "is no address of a cluster", _ACCEPTED)

@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from raidlab.errors import CellFailedError, InputError, Problem, RefusedError
 from raidlab.results.facts import Member, MoreFacts, SecondTool
 from raidlab.results.outcome import Outcome
-from raidlab.run.cached import CachedRunner, CellCache
+from raidlab.run.cached import CachedRunner, KeptCells
 from raidlab.run.dask import Cluster, DaskRunner
 from raidlab.run.dry import dry_problems
 from raidlab.run.members import (
@@ -68,7 +68,7 @@ class Execution(Session):
     """Another machine, for streams that go to one; without it cells that need it are left out, which is said."""
     check_members: Callable[[Sequence[Member]], None] | None = None
     """Told the facts of the live members before anything is measured on them; raises where they will not do."""
-    cache: CellCache | None = None
+    cache: KeptCells | None = None
     """What modelled cells gave before; None has all of them simulated."""
     cluster: Cluster | None = None
     """Where modelled cells are simulated in place of this machine's pool."""

@@ -195,9 +195,11 @@ def _serve(pipe: Connection) -> None:
                 asked.put(said)
 
     threading.Thread(target=listen, daemon=True).start()
-    pipe.send(_READY)
-    while True:
-        pipe.send(_work(*asked.get(), ended))
+    # Where it is closed already, whoever listens is about to exit.
+    with suppress(OSError):
+        pipe.send(_READY)
+        while True:
+            pipe.send(_work(*asked.get(), ended))
 
 
 def _work(request: str, records: RecordPlace | None, ended: threading.Event) -> CellAnswer | EngineError | None:
