@@ -119,7 +119,7 @@ def test_the_walk_comes_to_the_tables_of_the_study() -> None:
     assert {
         "DrawnRequests",
         "PathVisit",
-        "KeptCells",
+        "CellCache",
         "HostCost",
         "FileSystemShape",
         "LognormalSize",

@@ -9,7 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
-from raidlab.study.cell import KeptCells, CellPath
+from raidlab.study.cell import CellCache, CellPath
 from raidlab.study.check import count_leaves
 from raidlab.study.schema import Array
 from raidlab.study.target import Cache, CacheSizes, Modelled, ParityStation, PathVisit, Servers, Station, Visit
@@ -111,6 +111,6 @@ def _visits(
     return found
 
 
-def _cache(cache: Cache, array: Array, divided: dict[str, dict[int, list[int]]]) -> KeptCells:
+def _cache(cache: Cache, array: Array, divided: dict[str, dict[int, list[int]]]) -> CellCache:
     sizes = {key: getattr(cache, key) for key in CacheSizes.model_fields}
-    return KeptCells(**sizes, copy_path=_visits(cache.copy_path, array, divided, None))
+    return CellCache(**sizes, copy_path=_visits(cache.copy_path, array, divided, None))

@@ -131,7 +131,7 @@ class CellPolicy(Policy):
     windows_in_flight: int | None = None
 
 
-class KeptCells(CacheSizes):
+class CellCache(CacheSizes):
     """A controller's cache of the volumes of one array."""
 
     copy_path: list[PathVisit] = []
@@ -149,7 +149,7 @@ class CellPath(Table):
     parity: ParityWork | None = None
     ways: list[list[PathVisit]] = []
     end_quantum: int | None = None
-    cache: list[KeptCells] = []
+    cache: list[CellCache] = []
 
 
 class CellFiles(Table):
