@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,31 +35,67 @@ def _free_port() -> int:
         return int(found.getsockname()[1])
 
 
+BRIDGE, SPACES = "raidlab-dask", [f"raidlab-dask-{number}" for number in (1, 2, 3)]
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
 @contextmanager
-def _processes(folder: Path, workers: int = 2, worker_words: tuple[str, ...] = ()) -> Iterator[tuple[str, list[Any]]]:
+def _machines() -> Iterator[list[list[str]]]:
+    """Three network namespaces on one bridge, as three machines: what a command in each begins with."""
+    try:
+        _ip("link", "add", BRIDGE, "type", "bridge")
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("network namespaces need root")
+    try:
+        _ip("addr", "add", "10.213.47.1/24", "dev", BRIDGE)
+        _ip("link", "set", BRIDGE, "up")
+        for number, space in enumerate(SPACES, start=1):
+            _ip("netns", "add", space)
+            _ip("link", "add", f"rl-dask{number}", "type", "veth", "peer", "name", "eth0", "netns", space)
+            _ip("link", "set", f"rl-dask{number}", "master", BRIDGE, "up")
+            _ip("-n", space, "addr", "add", f"10.213.47.1{number}/24", "dev", "eth0")
+            _ip("-n", space, "link", "set", "eth0", "up")
+            _ip("-n", space, "link", "set", "lo", "up")
+        yield [["ip", "netns", "exec", space] for space in SPACES]
+    finally:
+        for space in SPACES:
+            subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
+        _ip("link", "del", BRIDGE)
+
+
+@contextmanager
+def _processes(
+    folder: Path, workers: int = 2, machines: list[list[str]] | None = None
+) -> Iterator[tuple[str, list[Any]]]:
     """A scheduler and workers, each a process of its own, and a new worker for each that dies."""
-    address = f"tcp://127.0.0.1:{_free_port()}"
+    host = "10.213.47.11" if machines else "127.0.0.1"
+    first, *others = machines or [[]] * 2
+    address = f"tcp://{host}:{_free_port()}"
     log = (folder / "dask.log").open("w")
     common = {"stdout": log, "stderr": log, "cwd": folder, "start_new_session": True}
     started = [
         subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", address, "--no-dashboard"],
+            [*first, sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", address, "--no-dashboard"],
             **common,  # type: ignore[call-overload]
         )
     ]
 
-    def worker() -> Any:
+    def worker(number: int) -> Any:
         words = ["-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
-        return subprocess.Popen([sys.executable, *words, *worker_words], **common)  # type: ignore[call-overload]
+        place = others[number % len(others)]
+        return subprocess.Popen([*place, sys.executable, *words], **common)  # type: ignore[call-overload]
 
-    living = [worker() for _ in range(workers)]
+    living = [worker(number) for number in range(workers)]
     ended = threading.Event()
 
     def replace() -> None:
         while not ended.wait(0.1):
             for at, one in enumerate(living):
                 if one.poll() is not None and not ended.is_set():
-                    living[at] = worker()
+                    living[at] = worker(at)
 
     keeper = threading.Thread(target=replace)
     keeper.start()
@@ -89,29 +125,39 @@ def test_a_local_cluster_gives_the_same_bytes(study: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_processes_of_which_one_is_killed_again_and_again_give_the_same_bytes(study: Path, tmp_path: Path) -> None:
-    longer = tmp_path / "longer.toml"
-    longer.write_text(SMALL_STUDY.replace("requests = 1500", "requests = 40000"), encoding="utf-8")
-    one = run_study(longer, on=["sim"], out=tmp_path / "runs")
-    killed = 0
-    with _processes(tmp_path) as (address, workers):
-        ended = threading.Event()
-
-        def kill() -> None:
-            nonlocal killed
-            while not ended.wait(3):
-                workers[killed % 2].kill()
-                killed += 1
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        try:
-            many = run_study(longer, on=["sim"], out=tmp_path / "runs", cluster=address)
-        finally:
-            ended.set()
-            killer.join()
+@pytest.mark.parametrize("is_apart", [False, True], ids=["loopback", "namespaces"])
+def test_processes_of_which_one_is_killed_again_and_again_give_the_same_bytes(
+    study: Path, tmp_path: Path, is_apart: bool
+) -> None:
+    with ExitStack() as held:
+        machines = held.enter_context(_machines()) if is_apart else None
+        study.write_text(SMALL_STUDY.replace("requests = 1500", "requests = 40000"), encoding="utf-8")
+        one = run_study(study, on=["sim"], out=tmp_path / "runs")
+        address, workers = held.enter_context(_processes(tmp_path, machines=machines))
+        with _killing(workers) as killed:
+            many = run_study(study, on=["sim"], out=tmp_path / "runs", cluster=address)
     assert killed, "the run was over before anybody died"
     assert one.facts["tables"] == many.facts["tables"] and many.facts["status"] == "complete"
+
+
+@contextmanager
+def _killing(workers: list[Any]) -> Iterator[list[int]]:
+    """Kill one worker or the other every three seconds; who was killed."""
+    ended, killed = threading.Event(), list[int]()
+
+    def kill() -> None:
+        while not ended.wait(3):
+            victim = workers[len(killed) % len(workers)]
+            victim.kill()
+            killed.append(victim.pid)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        yield killed
+    finally:
+        ended.set()
+        killer.join()
 
 
 def _deadly(requests: list[str], digest: str) -> dask.BatchAnswer:

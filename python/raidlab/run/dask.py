@@ -116,7 +116,7 @@ class Cluster:
             if digest != own:
                 raise _refused(
                     self.address,
-                    f"has the worker {worker} with another version of raidlab's engine ({digest[:12]}, here {own[:12]})",
+                    f"has the worker {worker} with another version of raidlab's engine: {digest[:12]}, not {own[:12]}",
                     "workers with the same build of raidlab as here",
                 )
 
