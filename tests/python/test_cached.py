@@ -200,3 +200,12 @@ def test_what_is_kept_is_had_at_least_fifty_times_as_fast(kept: KeptCells, small
         times.append(time.perf_counter() - began)
     assert json_text(again) == json_text(answer)
     assert simulated >= 50 * min(times), (simulated, times)
+
+
+def test_how_many_cells_are_put_into_tables_at_once_changes_no_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, _ = _run(tmp_path, cache=True)
+    monkeypatch.setattr("raidlab.results.tables._CELLS_AT_ONCE", 4)
+    again, _ = _run(tmp_path, cache=True)
+    assert plain.cells.height > 8 and _digests(plain) == _digests(again)
