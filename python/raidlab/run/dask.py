@@ -145,7 +145,8 @@ def _client(address: str) -> Client:
     except ImportError:
         raise _refused(address, "needs Dask, which is not installed", "pip install 'raidlab[dask]'") from None
     # What a worker that dies makes Dask say is said here, where it matters.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     kind, _, rest = address.partition(":")
     if kind == "local":
         if not rest.isdecimal() or not 1 <= int(rest) <= 16 * usable_cpus():
