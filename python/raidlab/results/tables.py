@@ -305,13 +305,29 @@ def _row_of_stream(cell: int, number: int, stream: StreamAnswer) -> Row:
 
 def frames(cells: list[CellRecord], holds: list[HoldRecord]) -> dict[str, pl.DataFrame]:
     """Every table of a run from its recorded cells and holds, in canonical order."""
+    numbered = list(enumerate(sorted(cells, key=lambda record: record["rank"])))
+    # Rows take many times as much memory as columns: no more of them are there at once than some cells have.
+    parts = [_tables_of(numbered[begin : begin + _CELLS_AT_ONCE]) for begin in range(0, len(numbered), _CELLS_AT_ONCE)]
+    held: list[Row] = [{**record["row"]} for record in sorted(holds, key=lambda record: record["rank"])]
+    parts.append({name: _table(name, held if name == "holds" else []) for name in TABLES})
+    # In one piece: the bytes of a file do not depend on how its table was put together.
+    tables = {name: pl.concat([part[name] for part in parts], rechunk=True) for name in TABLES}
+    return tables | {"snapshot_histograms": _snapshot_histograms(cells)}
+
+
+_CELLS_AT_ONCE = 500
+
+
+def _tables_of(numbered: list[tuple[int, CellRecord]]) -> dict[str, pl.DataFrame]:
     rows: Rows = {name: [] for name in TABLES}
-    for number, record in enumerate(sorted(cells, key=lambda record: record["rank"])):
+    for number, record in numbered:
         for name, found in rows_of_cell(number, record).items():
             rows[name] += found
-    rows["holds"] = [{**record["row"]} for record in sorted(holds, key=lambda record: record["rank"])]
-    tables = {name: pl.DataFrame(rows[name], schema=columns, strict=True) for name, columns in TABLES.items()}
-    return tables | {"snapshot_histograms": _snapshot_histograms(cells)}
+    return {name: _table(name, rows[name]) for name in TABLES}
+
+
+def _table(name: str, rows: list[Row]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=TABLES[name], strict=True)
 
 
 def _snapshot_histograms(cells: list[CellRecord]) -> pl.DataFrame:
