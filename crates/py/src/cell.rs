@@ -56,6 +56,10 @@ fn live_config(spec: Cell) -> Result<LiveConfig, SpecError> {
         let message = "is simulated, and these members answer in real time; accepted: with engine \"sim\"";
         return Err(SpecError::new("rebuild", message));
     }
+    if !spec.events.is_empty() {
+        let message = "are simulated, and these members answer in real time; accepted: with engine \"sim\"";
+        return Err(SpecError::new("events", message));
+    }
     let targets: Vec<TargetSpec> = spec.members()?;
     let limits = spec.limits();
     Ok(LiveConfig {

@@ -69,6 +69,30 @@ impl HostSpec {
 pub struct RebuildSpec {
     /// How fast.
     pub throttle: RebuildThrottle,
+    /// From a failure to the moment at which a new member takes the place.
+    #[serde(rename = "after", default)]
+    pub after_ns: u64,
+    /// The run ends so long after the last member is whole, if it is not over by then.
+    #[serde(rename = "watch", default, skip_serializing_if = "Option::is_none")]
+    pub watch_ns: Option<u64>,
+}
+
+impl RebuildSpec {
+    /// At once, and the run goes on as long as its limits say.
+    pub fn at(throttle: RebuildThrottle) -> Self {
+        RebuildSpec { throttle, after_ns: 0, watch_ns: None }
+    }
+}
+
+/// A member fails while the load runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailureSpec {
+    /// When, from the beginning of the run.
+    #[serde(rename = "at")]
+    pub at_ns: u64,
+    /// Which member.
+    pub fail: LeafId,
 }
 
 /// One simulation.
@@ -84,7 +108,9 @@ pub struct SimConfig {
     pub pair_pricing: PairPricing,
     /// Members that are not there.
     pub missing: Vec<LeafId>,
-    /// New members take the places of the missing ones as the run begins, and are rebuilt.
+    /// Members that fail meanwhile.
+    pub events: Vec<FailureSpec>,
+    /// New members take the places of the missing ones as the run begins, and of those that fail, and are rebuilt.
     pub rebuild: Option<RebuildSpec>,
     /// The host.
     pub host: HostSpec,

@@ -28,11 +28,15 @@ pub struct MemberResult {
 pub struct RebuildResult {
     /// Which.
     pub leaf: LeafId,
+    /// When the one before it failed, if that was during the run.
+    pub failed_ns: Option<u64>,
+    /// When it took the place, if any did.
+    pub begun_ns: Option<u64>,
     /// Bytes of it that hold what they should.
     pub rebuilt_bytes: u64,
     /// Bytes that its place in the array has.
     pub member_bytes: u64,
-    /// How long it took, or how long it had until the run was over.
+    /// How long it took from then, or how long it had until the run was over.
     pub elapsed_ns: u64,
     /// Whether it is whole.
     pub is_over: bool,

@@ -17,7 +17,7 @@ const OPERATION_US: f64 = 100.0;
 
 fn rebuilding(tree: Tree, missing: Vec<u32>, throttle: RebuildThrottle) -> SimConfig {
     let config = closed(tree, fixed(OPERATION_US), random(1.0, 4096), 1);
-    SimConfig { missing, rebuild: Some(RebuildSpec { throttle }), ..config }
+    SimConfig { missing, rebuild: Some(RebuildSpec::at(throttle)), ..config }
 }
 
 /// No clients for so long but one that comes a thousand seconds late.
