@@ -24,12 +24,15 @@ from raidlab.histogram import Histogram
 
 BEFORE, DEGRADED, REBUILDING, AFTER = "before", "degraded", "rebuilding", "after"
 NS_PER_S = 1_000_000_000
+# More points than this are wider than a picture.
+MOST_STRETCHES = 120
 
 
 @dataclass(frozen=True)
-class Second:
-    """What clients had within one second of the run's clock."""
+class Stretch:
+    """What clients had within some seconds of the run's clock."""
 
+    begin_s: int
     end_s: int
     mb_s: float
     p99_ms: float | None
@@ -54,7 +57,7 @@ class BadDay:
 
     point: Point
     phases: tuple[Phase, ...]
-    series: tuple[Second, ...]
+    series: tuple[Stretch, ...]
     throttle: str | None
     """How the rebuild was throttled; None where none was asked for."""
     rebuild_s: float | None
@@ -156,13 +159,17 @@ def _phase(name: str, begin_ns: int, end_ns: int, seconds: pl.DataFrame, counts:
     )
 
 
-def _series(seconds: pl.DataFrame, counts: pl.DataFrame) -> Iterator[Second]:
-    """Every second but the last, which the end of the run cuts short."""
-    moved = dict(zip(seconds["time_ns"], seconds["bytes"], strict=True))
-    histograms = {key[0]: part for key, part in counts.partition_by("time_ns", as_dict=True).items()}
-    for end_s in range(1, int(seconds["time_ns"][-1]) // NS_PER_S):
-        at = end_s * NS_PER_S
-        yield Second(end_s, moved.get(at, 0) / 1e6, _p99_ms(histograms[at]) if at in histograms else None)
+def _series(seconds: pl.DataFrame, counts: pl.DataFrame) -> Iterator[Stretch]:
+    """Stretches of equal length, a second or as many as make few enough; the last, which the end cuts short, is left out."""
+    last = int(seconds["time_ns"][-1]) // NS_PER_S
+    length = max(1, ceil(last / MOST_STRETCHES))
+    number = (pl.col("time_ns") // NS_PER_S - 1) // length
+    moved = dict(seconds.group_by(number.alias("number")).agg(pl.col("bytes").sum()).iter_rows())
+    histograms = counts.with_columns(number.alias("number")).partition_by("number", as_dict=True)
+    for index in range((last - 1) // length):
+        found = histograms.get((index,))
+        p99_ms = None if found is None else _p99_ms(found)
+        yield Stretch(index * length, (index + 1) * length, moved.get(index, 0) / 1e6 / length, p99_ms)
 
 
 def _p99_ms(counts: pl.DataFrame) -> float | None:

@@ -31,10 +31,11 @@ from raidlab.published.compare.evaluate import table_in_words
 from raidlab.published.rules import Choice
 from raidlab.published.scorecard import Sheet
 from raidlab.report.answer import margins_of_run
+from raidlab.report.bad_days import rows_of
 from raidlab.report.cards import cards_of
 from raidlab.report.choice import shown_choice
 from raidlab.report.costs import costs_of
-from raidlab.report.figures import Figure, make_figures
+from raidlab.report.figures import Figure, bad_days, make_figures
 from raidlab.report.figures.published import figures_of
 from raidlab.report.figures.style import FONT, ON_DARK
 from raidlab.report.figures.words import number
@@ -120,6 +121,8 @@ def render(
         published_figures=[shown(one) for one in published_figures],
         choice=shown_choice(choice) if choice is not None else None,
         sheet=shown_sheet(sheet) if sheet is not None else None,
+        bad_days=rows_of(analysis),
+        bad_day_figures=[shown(figure) for figure in figures if figure.kind == bad_days.KIND],
         costs=costs_of(analysis),
         predictions=shown_predictions(analysis, worst_first, figures),
         folder=analysis.run.folder.name,
