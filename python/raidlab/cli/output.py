@@ -55,7 +55,7 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
     print_findings(out, findings)
     print_predictions(out, analysis, findings)
     for row in rows_of(analysis):
-        for line in wrapped(row.sentence, hanging=2):
+        for line in wrapped(f"{row.array}, {row.workload}, {row.level}: {row.sentence}", hanging=2):
             out.print(Text(line))
     if analysis.run.study.compare:
         margins = margins_of_run(analysis, findings)

@@ -25,6 +25,7 @@ class BadDayRow:
     array: str
     workload: str
     level: str
+    risk_s: float
     risk: str
     rebuild: str
     terabyte: str
@@ -32,7 +33,7 @@ class BadDayRow:
     bears: str
     """How many more members it may lose meanwhile, whichever they are."""
     cells: dict[str, str]
-    """By the head of their column: throughput and p99 of each phase."""
+    """By phase: throughput, its share of that before, and p99."""
     sentence: str
 
 
@@ -60,6 +61,7 @@ def _row(day: BadDay) -> BadDayRow:
         point.array,
         point.workload,
         point.level,
+        day.risk_s,
         span(day.risk_s) if day.is_whole else f"over {span(day.risk_s)}",
         span(day.rebuild_s) if day.rebuild_s is not None else _unfinished(day),
         span(hours * _HOUR) if hours is not None else "",
@@ -82,33 +84,40 @@ def _cells(day: BadDay) -> dict[str, str]:
         kept = day.kept_percent(name) if name != BEFORE else None
         share = "" if kept is None else f" ({kept:.0f} %)"
         rate, time = (None, None) if phase is None else (phase.mb_s, phase.p99_ms)
-        found[f"{name}, MB/s"] = "" if rate is None else f"{number(rate)}{share}"
-        found[f"{name}, p99 ms"] = "" if time is None else number(time)
+        said = [] if rate is None else [f"{number(rate)} MB/s{share}"]
+        said += [] if time is None else [f"p99 {number(time)} ms"]
+        found[name] = ", ".join(said)
     return found
 
 
 def _sentence(day: BadDay, still: int | None) -> str:
     """What the day was like: what is kept, for how long, at what risk."""
-    work, said = f"{day.point.array} ({day.point.workload}, {day.point.level})", []
-    throttle = f"at the throttle {day.throttle}" if day.throttle else ""
-    for name, words in ((DEGRADED, "without the lost member"), (REBUILDING, "while it is rebuilt")):
+    throttle, said = f" at the throttle {day.throttle}" if day.throttle else "", []
+    for name, words in ((REBUILDING, f"of rebuild{throttle}"), (DEGRADED, "without the lost member")):
         phase, kept = day.phase(name), day.kept_percent(name)
-        if phase is None:
-            continue
-        how_long = f"{span(phase.end_s - phase.begin_s)}"
-        share = "" if kept is None else f"keeps {kept:.0f} % of its throughput "
-        waits = _slower(day, name)
-        rate = f" {throttle}" if name == REBUILDING else ""
-        said.append(f"{share}{words} for {how_long}{rate}{waits}")
-    risk = {None: "", 0: ", and any further loss meanwhile may lose data", 1: ", and one more member may fail meanwhile"}
-    further = risk.get(still, f", and {still} more members may fail meanwhile")
-    end = "" if day.is_whole else "; the run was over before it was whole"
-    at_risk = f"; at risk for {span(day.risk_s)}{further}{end}"
-    return f"{work} {', '.join(said)}{at_risk}."
+        if phase is not None and kept is not None:
+            how_long = span(phase.end_s - phase.begin_s)
+            said.append(f"{kept:.0f} % during {how_long} {words}{_slower(day, name)}")
+    keeps = f"keeps {' and '.join(said)}; " if said else ""
+    further = {
+        None: "",
+        0: ", and any further loss meanwhile may lose data",
+        1: ", and one more member may fail meanwhile",
+    }.get(still, f", and {still} more members may fail meanwhile")
+    end = "" if day.is_whole else " (the run was over before it was whole)"
+    return f"{keeps}at risk for {span(day.risk_s)}{end}{further}."
+
+
+def headline(rows: list[BadDayRow]) -> str:
+    """Who is at risk the shortest and the longest, in a sentence; of a single array all that is said of it."""
+    if len(rows) == 1:
+        return f"{rows[0].array} {rows[0].sentence}"
+    shortest, longest = min(rows, key=lambda row: row.risk_s), max(rows, key=lambda row: row.risk_s)
+    return f"At risk for {shortest.risk} ({shortest.array}) to {longest.risk} ({longest.array}) after a failure."
 
 
 def _slower(day: BadDay, name: str) -> str:
     before, phase = day.phase(BEFORE), day.phase(name)
     if before is None or phase is None or not before.p99_ms or phase.p99_ms is None:
         return ""
-    return f" (p99 {number(phase.p99_ms)} ms in place of {number(before.p99_ms)})"
+    return f" (p99 {number(phase.p99_ms)} ms, not {number(before.p99_ms)})"
