@@ -3,7 +3,8 @@
 use raidlab_device::Totals;
 use raidlab_load::files::{AccessName, FilesRecord};
 use raidlab_load::{Answer, Recorder, Snapshot, Tally, Times};
-use raidlab_sim::{RebuildResult, SimResult, HOST_CPU};
+use raidlab_array::RebuildResult;
+use raidlab_sim::{SimResult, HOST_CPU};
 use raidlab_types::number::f64_from;
 use serde_json::{json, Map, Value};
 
@@ -147,7 +148,7 @@ pub fn files(record: &FilesRecord) -> Value {
 }
 
 /// Whether a member was whole before the run was over, and how long that took.
-fn rebuild_check(rebuild: &RebuildResult) -> Value {
+pub fn rebuild_check(rebuild: &RebuildResult) -> Value {
     let RebuildResult { leaf, failed_ns, begun_ns, rebuilt_bytes, member_bytes, elapsed_ns, is_over } = *rebuild;
     let s = |ns: u64| f64_from(ns) / 1e9;
     let (seconds, mb) = (s(elapsed_ns), f64_from(rebuilt_bytes) / 1e6);

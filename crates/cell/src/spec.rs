@@ -1,13 +1,13 @@
 //! A cell of an array as its JSON text says it.
 
 use crate::read::from_json;
-use raidlab_array::{Policy, Tree};
+use raidlab_array::{FailureSpec, Policy, RebuildSpec, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
 use raidlab_load::trace::TraceSpec;
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
-use raidlab_sim::{FailureSpec, HostSpec, PathSpec, RebuildSpec, SimConfig};
+use raidlab_sim::{HostSpec, PathSpec, SimConfig};
 use raidlab_types::SpecError;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! What a simulation needs to know: the array, its devices, the host, the load.
 
 use crate::path::PathSpec;
-use raidlab_array::{Policy, RebuildThrottle, Tree};
+use raidlab_array::{FailureSpec, Policy, RebuildSpec, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
@@ -61,38 +61,6 @@ impl HostSpec {
             .iter()
             .all(|&c| c == 0.0)
     }
-}
-
-/// Members are rebuilt while the load runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RebuildSpec {
-    /// How fast.
-    pub throttle: RebuildThrottle,
-    /// From a failure to the moment at which a new member takes the place.
-    #[serde(rename = "after", default)]
-    pub after_ns: u64,
-    /// The run ends so long after the last member is whole, if it is not over by then.
-    #[serde(rename = "watch", default, skip_serializing_if = "Option::is_none")]
-    pub watch_ns: Option<u64>,
-}
-
-impl RebuildSpec {
-    /// At once, and the run goes on as long as its limits say.
-    pub fn at(throttle: RebuildThrottle) -> Self {
-        RebuildSpec { throttle, after_ns: 0, watch_ns: None }
-    }
-}
-
-/// A member fails while the load runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FailureSpec {
-    /// When, from the beginning of the run.
-    #[serde(rename = "at")]
-    pub at_ns: u64,
-    /// Which member.
-    pub fail: LeafId,
 }
 
 /// One simulation.

@@ -5,6 +5,7 @@ use raidlab_load::files::FilesRecord;
 use raidlab_load::streams::StreamRecord;
 use raidlab_load::trace::ReplayCounts;
 use raidlab_load::{Backlog, HoldReport, Recorder};
+use raidlab_array::RebuildResult;
 use raidlab_types::LeafId;
 use serde::Serialize;
 
@@ -21,25 +22,6 @@ pub struct MemberResult {
     /// What it did with its flash, if it is a flash drive.
     #[serde(flatten)]
     pub flash: Option<FlashTotals>,
-}
-
-/// How far a member was rebuilt, counted from the beginning of the run.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct RebuildResult {
-    /// Which.
-    pub leaf: LeafId,
-    /// When the one before it failed, if that was during the run.
-    pub failed_ns: Option<u64>,
-    /// When it took the place, if any did.
-    pub begun_ns: Option<u64>,
-    /// Bytes of it that hold what they should.
-    pub rebuilt_bytes: u64,
-    /// Bytes that its place in the array has.
-    pub member_bytes: u64,
-    /// How long it took from then, or how long it had until the run was over.
-    pub elapsed_ns: u64,
-    /// Whether it is whole.
-    pub is_over: bool,
 }
 
 /// What one station did while measuring.

@@ -5,9 +5,9 @@
 mod common;
 
 use common::{closed, fixed, random, requests};
-use raidlab_array::{RebuildThrottle, Rotation, Tree};
+use raidlab_array::{RebuildSpec, RebuildThrottle, Rotation, Tree};
 use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec};
-use raidlab_sim::{run, RebuildSpec, SimConfig, SimResult};
+use raidlab_sim::{run, SimConfig, SimResult};
 use raidlab_types::KIB;
 
 const CHUNK: u64 = 64 * KIB;

@@ -5,7 +5,6 @@
 
 mod cached;
 mod in_turn;
-mod outages;
 mod set_up;
 
 use crate::blocks::BlockLayer;
@@ -14,12 +13,11 @@ use crate::config::SimConfig;
 use crate::conserve::Ledger;
 use crate::events::Timers;
 use crate::path::{Leg, Paths};
-use crate::result::{MemberResult, RebuildResult, SimResult};
+use crate::result::{MemberResult, SimResult};
 use crate::walks::{Continuation, Walks};
 use cached::OF_CACHE;
 use in_turn::Issuer;
-use outages::{Outage, Outages};
-use raidlab_array::{Array, ArrayOp, Event, OF_ARRAY};
+use raidlab_array::{Array, ArrayOp, Befallen, Event, Outages, OF_ARRAY};
 use raidlab_device::Device;
 use raidlab_load::streams::Carry;
 use raidlab_load::trace::Replay;
@@ -170,7 +168,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             let walker = self.walks.as_ref().map_or(Instant::MAX, Walks::next_at);
             let arrival = self.load.poll_timeout().unwrap_or(Instant::MAX);
             let rebuild = self.array.poll_timeout().unwrap_or(Instant::MAX);
-            let step = self.outages.next_at.unwrap_or(Instant::MAX);
+            let step = self.outages.next_at().unwrap_or(Instant::MAX);
             // Completions go before arrivals at the same time, and those of devices before those of stations; the array's
             // own work lies between, and what befalls members.
             let next = device.0.min(walker).min(arrival).min(rebuild).min(step);
@@ -192,7 +190,9 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             } else if rebuild == next {
                 self.array.handle_time(next);
             } else if step == next {
-                self.take_step();
+                if self.outages.take_step(next, &mut self.array) == Befallen::End {
+                    self.load.recorder_mut().close_at(next);
+                }
             }
             // A load has something to say when its time has come, or after one of its requests has ended.
             let told = std::mem::take(&mut self.answered);
@@ -478,25 +478,12 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         }
     }
 
-    /// How far a member has come.
-    fn rebuild_result(&self, &Outage { leaf, failed_at, begun_at, whole_at }: &Outage) -> RebuildResult {
-        let member_sectors = self.devices[leaf as usize].capacity_sectors() - self.array.layout().data_offset(leaf);
-        RebuildResult {
-            leaf,
-            failed_ns: failed_at.map(Instant::as_ns),
-            begun_ns: begun_at.map(Instant::as_ns),
-            rebuilt_bytes: begun_at.map_or(0, |_| self.array.member(leaf).valid.min(member_sectors) * self.sector_bytes),
-            member_bytes: member_sectors * self.sector_bytes,
-            elapsed_ns: begun_at.map_or(0, |begun_at| whole_at.unwrap_or(self.now).since(begun_at).as_ns()),
-            is_over: whole_at.is_some(),
-        }
-    }
-
     /// What the run leaves.
     fn result(mut self, interrupted: bool) -> SimResult {
         let layout = self.array.layout();
         let (sector_bytes, user_sectors) = (layout.sector_bytes(), layout.user_sectors());
-        let rebuilds = self.outages.places.iter().map(|place| self.rebuild_result(place)).collect();
+        let sectors = |leaf: u32| self.devices[leaf as usize].capacity_sectors();
+        let rebuilds = self.outages.results(self.now, &self.array, sectors);
         let now = self.now;
         let member = |(leaf, d): (usize, &mut Device)| MemberResult {
             leaf: u32_from(leaf),

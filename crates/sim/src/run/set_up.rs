@@ -1,6 +1,5 @@
 //! From a configuration to a simulation that can begin: everything is built here, and every key looked at.
 
-use super::outages::Outages;
 use super::{Observer, Sim};
 use crate::blocks::BlockLayer;
 use crate::cache::Cache;
@@ -8,7 +7,7 @@ use crate::config::{HostSpec, SimConfig};
 use crate::conserve::Ledger;
 use crate::events::Timers;
 use crate::walks::Walks;
-use raidlab_array::{Array, Layout};
+use raidlab_array::{Array, Layout, Outages};
 use raidlab_device::{Device, DeviceSpec};
 use raidlab_load::files::FileLoad;
 use raidlab_load::streams::StreamLoad;
@@ -143,7 +142,7 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
         let blocks = merging.then(|| BlockLayer::new(longest, u64::from(sector_bytes)));
         let mut array = Array::new(layout, config.policy);
         array.use_stripe_caches();
-        let outages = Outages::new(config, &mut array)?;
+        let outages = Outages::new(&mut array, &config.missing, &config.events, config.rebuild)?;
         let walk_seed = Seed::new(config.seed).named("walks");
         let walks = Walks::new(&config.path, &config.host, volumes, devices.len(), walk_seed, L::WORKS)?;
         for (leaf, device) in (0..).zip(&mut devices) {
