@@ -114,7 +114,8 @@ def _bad_days(analysis: Analysis) -> Iterator[BadDay]:
         rebuild = arrays[point.array].rebuild
         begun, whole = places["begun_ns"].min(), places["whole_ns"].max()
         is_over = places["whole_ns"].null_count() == 0
-        bounds = _bounds(places, int(seconds["time_ns"][-1]))
+        # The last second is cut short by the end of the run.
+        bounds = _bounds(places, max(0, int(seconds["time_ns"][-1]) - NS_PER_S))
         counts = analysis.run.snapshot_histograms.filter(cell)
         yield BadDay(
             point,
@@ -160,13 +161,13 @@ def _phase(name: str, begin_ns: int, end_ns: int, seconds: pl.DataFrame, counts:
 
 
 def _series(seconds: pl.DataFrame, counts: pl.DataFrame) -> Iterator[Stretch]:
-    """Stretches of equal length, a second or as many as make few enough; the last, which the end cuts short, is left out."""
-    last = int(seconds["time_ns"][-1]) // NS_PER_S
+    """Stretches of equal length, a second or as many as make few enough; what is left at the end is left out."""
+    last = int(seconds["time_ns"][-1]) // NS_PER_S - 1
     length = max(1, ceil(last / MOST_STRETCHES))
     number = (pl.col("time_ns") // NS_PER_S - 1) // length
     moved = dict(seconds.group_by(number.alias("number")).agg(pl.col("bytes").sum()).iter_rows())
     histograms = counts.with_columns(number.alias("number")).partition_by("number", as_dict=True)
-    for index in range((last - 1) // length):
+    for index in range(last // length):
         found = histograms.get((index,))
         p99_ms = None if found is None else _p99_ms(found)
         yield Stretch(index * length, (index + 1) * length, moved.get(index, 0) / 1e6 / length, p99_ms)

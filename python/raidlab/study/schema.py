@@ -232,10 +232,12 @@ class Array(Table):
     """Members that are not there, from 0 in the order of the tree: the array runs degraded, what they held is worked
     out from the others, and what is written goes to the others alone. None when left out."""
     events: Annotated[list[Failure], Field(max_length=64)] = []
-    """In the simulator: members that fail while the load runs, as ``[{ at = "30s", fail = 2 }]``. None when left out."""
+    """Members that fail while the load runs, as ``[{ at = "30s", fail = 2 }]``, in the simulator and on real members,
+    where what they are asked from then on fails. None when left out."""
     rebuild: Rebuild | None = None
-    """In the simulator: new members take the places of the missing ones as a run begins, and of those that fail, and are
-    rebuilt beside the load. What is missing stays missing when left out."""
+    """New members take the places of those that fail, and are rebuilt beside the load; in the simulator also, as a run
+    begins, those of the missing ones. On real members the file or device that failed is taken for a new one, of which
+    nothing is read that was not rebuilt. What is missing stays missing when left out."""
     disks: Few | None = None
     """How many disks a volume has, where the kernel cannot tell: those behind a controller."""
     says: Line | None = None
@@ -287,7 +289,7 @@ class Array(Table):
             return False
         if self.twin_of is not None and not is_simulated(engine):
             return False
-        own_model = self.device is not None or self.rebuild is not None or bool(self.events)
+        own_model = self.device is not None or (self.rebuild is not None and not self.events)
         return (self.on is None or engine in self.on) and (not own_model or is_simulated(engine))
 
 
