@@ -278,7 +278,8 @@ class Array(Table):
         """What it is in a line: its tree, or the volume that stands, and which members it lacks."""
         number = "member" if len(self.missing) == 1 else "members"
         rebuilt = "" if self.rebuild is None else f"rebuilt (throttle: {self.rebuild.throttle.kind})"
-        lacks = f"; degraded: {number} {', '.join(map(str, self.missing))} {rebuilt or 'missing'}" if self.missing else ""
+        lost = f"{number} {', '.join(map(str, self.missing))} {rebuilt or 'missing'}"
+        lacks = f"; degraded: {lost}" if self.missing else ""
         fails = [f"member {event.fail} fails at {event.at / 1e9:g} s" for event in self.events]
         fails += [f"is {rebuilt}"] if fails and rebuilt else []
         return f"{self.volume or self.tree}{lacks}{'; ' if fails else ''}{', '.join(fails)}"

@@ -46,8 +46,8 @@ def _caption(days: list[BadDay]) -> str:
     lengths = sorted({one.end_s - one.begin_s for day in days for one in day.series[:1]})
     each = f"{lengths[0]} to {lengths[-1]} s" if len(lengths) > 1 else f"{lengths[0]} s"
     return (
-        f"What clients get (left) and how long the slowest in a hundred of their requests take (right), in steps of {each}."
-        " Shaded: without the member that was lost, and while a new one is rebuilt; before and after the array is whole."
+        f"What clients get (left), and p99 of how long they wait for it (right), in steps of {each}. "
+        "Shaded: without the member that was lost, and while a new one is rebuilt; before and after, the array is whole."
     )
 
 
@@ -88,7 +88,9 @@ def _chart(day: BadDay, marks: list[Mark], colour: str, y_title: str, title: str
     last = day.phases[-1].end_s
     x = alt.X("begin:Q", title="time (s)", scale=alt.Scale(domain=[0, last], nice=False), axis=alt.Axis(tickCount=6))
     shade = channel_by_name(alt.Fill, "phase", names, alt.Legend(title=None, symbolType="square", symbolOpacity=0.5))
-    shaded = alt.Chart(alt.InlineData(values=spans)).mark_rect(opacity=0.25, aria=False).encode(x=x, x2="end:Q", fill=shade)
+    shaded = (
+        alt.Chart(alt.InlineData(values=spans)).mark_rect(opacity=0.25, aria=False).encode(x=x, x2="end:Q", fill=shade)
+    )
     base = alt.Chart(data_of(marks)).encode(
         x=alt.X("x:Q", title="time (s)"),
         y=alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=4)),
