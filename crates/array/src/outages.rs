@@ -20,18 +20,18 @@ const LOOK_EVERY: Duration = Duration::from_ns(1_000_000);
 pub struct RebuildSpec {
     /// How fast.
     pub throttle: RebuildThrottle,
-    /// From a failure to the moment at which a new member takes the place.
-    #[serde(rename = "after", default)]
-    pub after_ns: u64,
-    /// The run ends so long after the last member is whole, if it is not over by then.
-    #[serde(rename = "watch", default, skip_serializing_if = "Option::is_none")]
-    pub watch_ns: Option<u64>,
+    /// Nanoseconds from a failure to the moment at which a new member takes the place.
+    #[serde(default)]
+    pub after: u64,
+    /// The run ends so many nanoseconds after the last member is whole, if it is not over by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<u64>,
 }
 
 impl RebuildSpec {
     /// At once, and the run goes on as long as its limits say.
     pub fn at(throttle: RebuildThrottle) -> Self {
-        RebuildSpec { throttle, after_ns: 0, watch_ns: None }
+        RebuildSpec { throttle, after: 0, watch: None }
     }
 }
 
@@ -39,9 +39,8 @@ impl RebuildSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailureSpec {
-    /// When, from the beginning of the run.
-    #[serde(rename = "at")]
-    pub at_ns: u64,
+    /// When, in nanoseconds from the beginning of the run.
+    pub at: u64,
     /// Which member.
     pub fail: LeafId,
 }
@@ -132,9 +131,9 @@ impl Outages {
                 outages.places.push(Place { leaf, failed_at: None, begun_at, whole_at: None });
             }
         }
-        for &FailureSpec { at_ns, fail: leaf } in events {
+        for &FailureSpec { at, fail: leaf } in events {
             outages.places.push(Place { leaf, failed_at: None, begun_at: None, whole_at: None });
-            outages.plan(Instant::from_ns(at_ns), Step::Fail(leaf));
+            outages.plan(Instant::from_ns(at), Step::Fail(leaf));
         }
         Ok(outages)
     }
@@ -183,7 +182,7 @@ impl Outages {
         if let Some(place) = self.place(leaf) {
             place.whole_at = Some(now);
         }
-        let watch_ns = self.rebuild.and_then(|rebuild| rebuild.watch_ns);
+        let watch_ns = self.rebuild.and_then(|rebuild| rebuild.watch);
         if let Some(watch_ns) = watch_ns.filter(|_| self.places.iter().all(|place| place.whole_at.is_some())) {
             self.plan(now + Duration::from_ns(watch_ns), Step::End);
         }
@@ -201,7 +200,7 @@ impl Outages {
                     place.failed_at = Some(now);
                 }
                 if let Some(rebuild) = self.rebuild {
-                    self.plan(now + Duration::from_ns(rebuild.after_ns), Step::Replace(leaf));
+                    self.plan(now + Duration::from_ns(rebuild.after), Step::Replace(leaf));
                 }
                 Befallen::Failed(leaf)
             }

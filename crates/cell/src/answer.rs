@@ -1,9 +1,9 @@
 //! What an engine answers, whoever asked: numbers, and columns of whole numbers.
 
+use raidlab_array::RebuildResult;
 use raidlab_device::Totals;
 use raidlab_load::files::{AccessName, FilesRecord};
 use raidlab_load::{Answer, Recorder, Snapshot, Tally, Times};
-use raidlab_array::RebuildResult;
 use raidlab_sim::{SimResult, HOST_CPU};
 use raidlab_types::number::f64_from;
 use serde_json::{json, Map, Value};

@@ -12,7 +12,7 @@ use crate::error::LiveError;
 use crate::result::{EngineFacts, LiveResult};
 use crate::target::{self, EmulatedContent, Filling, Intent, Target, TargetSpec};
 use raidlab_array::plan::MemberViews;
-use raidlab_array::{Array, Layout, MemberState, Tree, Outages};
+use raidlab_array::{Array, Layout, MemberState, Outages, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::{FileLoad, FilesSpec};
 use raidlab_load::trace::{KindFilter, Replay, TraceLoad};

@@ -16,10 +16,10 @@ const MEMBER: u64 = 2 * MIB;
 /// One member fails after so many milliseconds, and another takes its place after some more.
 fn failing(config: LiveConfig, leaf: u32, at_ms: f64, after_ms: f64, throttle: RebuildThrottle) -> LiveConfig {
     let ns = |ms: f64| (ms * 1e6) as u64;
-    let rebuild = RebuildSpec { throttle, after_ns: ns(after_ms), watch_ns: Some(0) };
+    let rebuild = RebuildSpec { throttle, after: ns(after_ms), watch: Some(0) };
     // A machine that stalls must not find the load over before the member has failed: it ends when all is rebuilt.
     LiveConfig {
-        events: vec![FailureSpec { at_ns: ns(at_ms), fail: leaf }],
+        events: vec![FailureSpec { at: ns(at_ms), fail: leaf }],
         rebuild: Some(rebuild),
         limits: requests(u64::MAX >> 1),
         ..config
@@ -51,7 +51,8 @@ fn moments(count: usize, seed: u64) {
         let leaf = (draws.next_u64() % tree.leaves() as u64) as u32;
         let at_ms = (draws.next_u64() % 20_000) as f64 / 1e3;
         let after_ms = (draws.next_u64() % 10_000) as f64 / 1e3;
-        let throttle = [RebuildThrottle::Share { fraction: 1.0 }, RebuildThrottle::Rate { kib_s: 20_000.0 }][moment % 2];
+        let throttle =
+            [RebuildThrottle::Share { fraction: 1.0 }, RebuildThrottle::Rate { kib_s: 20_000.0 }][moment % 2];
         let config = mixed(tree.clone(), place.files(tree.leaves(), MEMBER));
         let config = LiveConfig { seed: draws.next_u64(), ..failing(config, leaf, at_ms, after_ms, throttle) };
         let what = format!("moment {moment}, {name}: member {leaf} at {at_ms} ms, a new one after {after_ms} ms");
@@ -86,11 +87,7 @@ fn an_emulated_member_is_rebuilt() {
 fn the_load_goes_on_where_none_takes_the_place() {
     let tree = Tree::parity(1, 4, CHUNK, raidlab_array::Rotation::LeftSymmetric);
     let config = mixed(tree, vec![TargetSpec::Memory { size_bytes: MEMBER }]);
-    let config = LiveConfig {
-        events: vec![FailureSpec { at_ns: 0, fail: 1 }],
-        limits: requests(3000),
-        ..config
-    };
+    let config = LiveConfig { events: vec![FailureSpec { at: 0, fail: 1 }], limits: requests(3000), ..config };
     let result = run(&config);
     assert!(result.verify.as_ref().is_some_and(|verify| verify.mismatch_count == 0));
     let [rebuild] = &result.rebuilds[..] else { panic!("{:?}", result.rebuilds) };

@@ -1,11 +1,11 @@
 //! What a simulation found.
 
+use raidlab_array::RebuildResult;
 use raidlab_device::{FlashTotals, Totals};
 use raidlab_load::files::FilesRecord;
 use raidlab_load::streams::StreamRecord;
 use raidlab_load::trace::ReplayCounts;
 use raidlab_load::{Backlog, HoldReport, Recorder};
-use raidlab_array::RebuildResult;
 use raidlab_types::LeafId;
 use serde::Serialize;
 

@@ -446,7 +446,8 @@ impl Engine {
     fn still_rebuilds(&mut self, running: bool) -> bool {
         if running && !self.outages.is_empty() && (self.rebuilds.is_empty() || self.verifier.is_some()) {
             let sector = self.sector_bytes as u64;
-            let sectors = |leaf: LeafId| self.targets[leaf as usize].as_ref().map_or(0, |t| t.facts.size_bytes / sector);
+            let sectors =
+                |leaf: LeafId| self.targets[leaf as usize].as_ref().map_or(0, |t| t.facts.size_bytes / sector);
             self.rebuilds = self.outages.results(self.now, &self.array, sectors);
             if self.verifier.is_none() {
                 let leaves: Vec<LeafId> = self.rebuilds.iter().filter(|one| !one.is_over).map(|one| one.leaf).collect();

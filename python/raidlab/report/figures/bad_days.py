@@ -47,7 +47,7 @@ def _caption(days: list[BadDay]) -> str:
     each = f"{lengths[0]} to {lengths[-1]} s" if len(lengths) > 1 else f"{lengths[0]} s"
     return (
         f"What clients get (left), and p99 of how long they wait for it (right), in steps of {each}. "
-        "Shaded: without the member that was lost, and while a new one is rebuilt; before and after, the array is whole."
+        "Shaded: without the member that was lost, and while a new one is rebuilt; before and after it is whole."
     )
 
 
