@@ -4,7 +4,7 @@ Invariants:
 
 - Phases are told apart by what the engine noted (table ``rebuilds``). Where several members fail, an array is degraded
   from the first failure on, rebuilds from the first new member on, and is well again when the last is whole.
-- A phase has the seconds of the run's clock that lie wholly within it, so that none is counted twice; one without any has
+- A phase has the seconds of the run's clock that lie wholly within it, so that none counts twice; one without any has
   no figures. A second in which nothing completed is a second.
 - The first phase begins with the run: a warm-up is part of it.
 - A percentile is taken from the merged counts of the phase's seconds.

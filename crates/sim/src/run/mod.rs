@@ -189,10 +189,8 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
                 self.follow_at_once(follows);
             } else if rebuild == next {
                 self.array.handle_time(next);
-            } else if step == next {
-                if self.outages.take_step(next, &mut self.array) == Befallen::End {
-                    self.load.recorder_mut().close_at(next);
-                }
+            } else if step == next && self.outages.take_step(next, &mut self.array) == Befallen::End {
+                self.load.recorder_mut().close_at(next);
             }
             // A load has something to say when its time has come, or after one of its requests has ended.
             let told = std::mem::take(&mut self.answered);
