@@ -1,6 +1,11 @@
 //! Members that fail while the load runs, and new ones that are rebuilt beside it: every byte is verified afterwards.
 
-#![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "small numbers"
+)]
 
 mod common;
 
