@@ -16,9 +16,9 @@ from typing import Literal
 
 import polars as pl
 
-from raidlab.results.answer import CellAnswer, CellRecord, HoldRecord, MachineUsage, Row, StreamAnswer
+from raidlab.results.answer import CellAnswer, CellRecord, HoldRecord, MachineUsage, RebuildAnswer, Row, StreamAnswer
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 # The columns of a table, in order, and their types.
 Columns = dict[str, type[pl.DataType]]
 OPERATIONS: tuple[Literal["all"], Literal["read"], Literal["write"]] = ("all", "read", "write")
@@ -175,6 +175,15 @@ RECORD_COLUMNS: Columns = {
     "bytes": pl.UInt64,
     "sha256": pl.String,
 }
+REBUILD_COLUMNS: Columns = {
+    "cell": pl.UInt32,
+    "leaf": pl.UInt32,
+    "failed_ns": pl.UInt64,
+    "begun_ns": pl.UInt64,
+    "whole_ns": pl.UInt64,
+    "rebuilt_bytes": pl.UInt64,
+    "member_bytes": pl.UInt64,
+}
 # The rows of single requests, which are no table of the run folder but files that its table `records` lists.
 REQUEST_COLUMNS: Columns = {
     "arrival_ns": pl.UInt64,
@@ -209,6 +218,7 @@ TABLES: dict[str, Columns] = {
     "file_sizes": FILE_SIZE_COLUMNS,
     "streams": STREAM_COLUMNS,
     "records": RECORD_COLUMNS,
+    "rebuilds": REBUILD_COLUMNS,
     "checks": CHECK_COLUMNS,
 }
 
@@ -262,6 +272,7 @@ def rows_of_cell(cell: int, record: CellRecord) -> Rows:
         "file_sizes": [{"cell": cell, **dict(zip(FILE_SIZES, size, strict=True))} for size in sizes],
         "streams": [_row_of_stream(cell, number, stream) for number, stream in enumerate(answer.get("streams") or [])],
         "records": [{"cell": cell, **answer["records"]}] if "records" in answer else [],
+        "rebuilds": [_row_of_rebuild(cell, one) for one in answer.get("rebuilds") or []],
         "checks": [{"cell": cell, "check": check["name"], **check} for check in answer.get("checks") or []],
     }
 
@@ -301,6 +312,13 @@ def _row_of_stream(cell: int, number: int, stream: StreamAnswer) -> Row:
         "sink_busy_ns": sink["busy_ns"],
         "sink_stops": sink["stops"],
     }
+
+
+def _row_of_rebuild(cell: int, rebuild: RebuildAnswer) -> Row:
+    """What became of the place of one member."""
+    begun_ns = rebuild["begun_ns"]
+    whole_ns = begun_ns + rebuild["elapsed_ns"] if begun_ns is not None and rebuild["is_over"] else None
+    return {"cell": cell, **rebuild, "whole_ns": whole_ns}
 
 
 def frames(cells: list[CellRecord], holds: list[HoldRecord]) -> dict[str, pl.DataFrame]:
