@@ -92,7 +92,7 @@ class TimeGoal:
     """What it is called in an answer, such as ``p99`` or ``degraded p99``."""
 
 
-class Times(Table):
+class TimeGoals(Table):
     """Times within which requests are answered."""
 
     p50: TimeNs | None = None
@@ -110,7 +110,7 @@ class Times(Table):
         return {key: (PERCENTILES[key], time_ns) for key, time_ns in found.items() if time_ns is not None}
 
 
-class Goals(Times):
+class Goals(TimeGoals):
     """What every answer meets."""
 
     capacity: Bytes | None = None
@@ -119,9 +119,9 @@ class Goals(Times):
     """How many disks may fail, whichever they are, before anything is lost."""
     rate: RatePerS | None = None
     """Requests that arrive on their own (Poisson), in place of the workload's own load."""
-    degraded: Times | None = None
+    degraded: TimeGoals | None = None
     """The same while a disk is missing, such as ``{ p99 = "200ms" }``."""
-    rebuilding: Times | None = None
+    rebuilding: TimeGoals | None = None
     """The same while a new disk is rebuilt in its place, throttled as by Linux md."""
     budget: Positive | None = None
     """What all disks together may cost."""
@@ -139,7 +139,7 @@ class Goals(Times):
         """All times asked for, those of the whole array first."""
         found = [TimeGoal(*within, "load", key) for key, within in self.within_ns().items()]
         for state in self.states:
-            times: Times = getattr(self, state)
+            times: TimeGoals = getattr(self, state)
             found += [TimeGoal(*within, state, f"{state} {key}") for key, within in times.within_ns().items()]
         return found
 

@@ -175,8 +175,8 @@ class DaskRunner:
         self._waiting: list[_Asked] = []
         self._is_sorted = True
         self._alone: deque[_Asked] = deque()
-        self._running: dict[Future, list[_Asked]] = {}
-        self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._running: dict[Future[BatchAnswer], list[_Asked]] = {}
+        self._ended: queue.SimpleQueue[Future[BatchAnswer]] = queue.SimpleQueue()
         self._done: deque[tuple[Hashable, CellAnswer | EngineError]] = deque()
         self._work_per_s = _FIRST_GUESS_PER_S
         self._seen_work = self._seen_s = 0.0
@@ -242,7 +242,7 @@ class DaskRunner:
         if future in self._running:
             self._open(future)
 
-    def _open(self, future: Future) -> None:
+    def _open(self, future: Future[BatchAnswer]) -> None:
         from concurrent.futures import CancelledError
 
         from distributed import KilledWorker
