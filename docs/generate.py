@@ -164,6 +164,11 @@ COLUMNS: dict[str, str] = {
     "sha256": "What it was when it was written; a file that was changed since is refused.",
     "file_sizes.time_ns": "Their retrieval times, summed.",
     "members.servers": "Operations it serves at the same time: of a flash drive its `queue_depth`. Modelled disks.",
+    "failed_ns": "When the member failed, from the beginning of the cell; null where it was missing from then on.",
+    "begun_ns": "When a new one took its place; null where none did.",
+    "whole_ns": "When that held all it should; null where the run was over before.",
+    "rebuilt_bytes": "Bytes of it that held what they should when the run was over.",
+    "rebuilds.member_bytes": "Bytes that its place in the array has.",
     "stations.busy_ns": "Time its servers were busy, summed.",
     "stations.wait_ns": "Time visits waited for a server, summed.",
 }
@@ -187,13 +192,14 @@ TABLE_MEANINGS = {
     "devices": "one row a cell and block device below its targets, over the measuring window",
     "kernel_threads": "one row a cell and name of the kernel's own threads that worked meanwhile; live only",
     "stations": "one row a cell and station of the simulator",
-    "snapshot_histograms": "one row a cell, second and bucket: response times of each second; live only",
+    "snapshot_histograms": "one row a cell, second and bucket: response times of each second; live, and where members fail",
     "snapshots": "one row a cell and second",
     "holds": "one row a response-time target, array, workload and repeat",
     "accesses": "one row a cell of whole files and name of an access; simulator only",
     "records": "one row a cell whose requests were kept (`--records`)",
     "file_sizes": "one row a cell of whole files and size, where sizes are fixed or a table; simulator only",
     "streams": "one row a cell and stream",
+    "rebuilds": "one row a cell and member that failed or was rebuilt",
     "checks": "one row a cell and check the engine made itself",
 }
 

@@ -90,6 +90,13 @@ def middle_of_best(found: dict[int, float]) -> float:
     return math.exp(math.fsum(near) / len(near))
 
 
+def share_by_rule(found: dict[int, float], depth: int, slope_printed: float) -> float:
+    """Of the most that a chunk guarantees, what that of the printed rule for a known concurrency does."""
+    chunk = rules.chunk_raid0_bytes(POSITIONING_MS, RATE_MB_S, depth, slope_printed)
+    near = min(CHUNKS, key=lambda one: abs(math.log(one / chunk)))
+    return found[near] / max(found.values())
+
+
 def slope(best: dict[int, float]) -> float:
     """Of the best chunk over concurrency less one, through half a kilobyte, in units of the product."""
     pairs = [(depth - 1, chunk - rules.SECTOR_BYTES) for depth, chunk in best.items()]
@@ -106,7 +113,9 @@ def main() -> None:
         best = {depth: middle_of_best(found) for depth, found in by_depth.items()}
         print(f"{name}: slope {slope(best):.3f}")
         for depth, found in by_depth.items():
-            print(f"  {depth:2} outstanding: {best[depth] / 1024:6.1f} KiB at best {100 * max(found.values()):.0f} %")
+            share = 100 * share_by_rule(found, depth, 0.25 if read else 0.05)
+            most = 100 * max(found.values())
+            print(f"  {depth:2} outstanding: {best[depth] / 1024:6.1f} KiB, {most:.0f} %; by rule {share:.0f} %")
         chunk = unknown if "RAID 0" in name else unknown_raid5
         near = min(CHUNKS, key=lambda one: abs(math.log(one / chunk)))
         least = {one: min(found[one] for found in by_depth.values()) for one in CHUNKS}

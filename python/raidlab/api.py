@@ -47,6 +47,8 @@ from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinis
 from raidlab.results.facts import MoreFacts
 from raidlab.results.foreign import keep_foreign
 from raidlab.results.recommendation import Recommendation
+from raidlab.run.cached import KeptCells
+from raidlab.run.dask import Cluster
 from raidlab.run.execute import Execution
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.machine_facts import MachineWatch
@@ -79,6 +81,8 @@ def run_study(
     stop: StopFlag | None = None,
     machine: CopySink | None = None,
     records: bool = False,
+    cache: bool = False,
+    cluster: str | None = None,
 ) -> Run:
     """Run a study and keep the result in a new folder.
 
@@ -107,6 +111,11 @@ def run_study(
         Another machine, for streams that go to one; without it they are left out.
     records : bool
         Keep a row of every single request beside the tables (`Run.requests`).
+    cache : bool
+        Take what modelled cells gave before from the user's cache, and keep there what is simulated now.
+    cluster : str, optional
+        The address of a Dask scheduler, or ``local:N``: where modelled cells are simulated in place of this process's
+        own workers.
 
     Returns
     -------
@@ -126,7 +135,10 @@ def run_study(
     root_seed = loaded.study.seed if seed is None else seed
     execution = _prepared(loaded, words, destroy, root_seed, quick, progress, stop)
     execution.machine = machine
-    with catching_signals(execution.stop):
+    execution.cache = KeptCells() if cache else None
+    with ExitStack() as held:
+        held.enter_context(catching_signals(execution.stop))
+        execution.cluster = _connected(cluster, execution, held, records=records)
         writer = RunWriter(
             new_folder(Path(out), loaded.study.name),
             execution.loaded,
@@ -152,6 +164,8 @@ def resume_run(
     progress: Progress | None = None,
     stop: StopFlag | None = None,
     machine: CopySink | None = None,
+    cache: bool = False,
+    cluster: str | None = None,
 ) -> Run:
     """Go on with a run that was killed, interrupted or failed, in its own folder; what is done is not run again.
 
@@ -169,6 +183,8 @@ def resume_run(
         As for `run_study`.
     machine : CopySink, optional
         Named anew too, if the run had one.
+    cache, cluster
+        As for `run_study`; neither changes what comes of it.
 
     Returns
     -------
@@ -194,12 +210,27 @@ def resume_run(
         unfinished.refuse_other_machine(None if machine is None else machine.name)
         execution = _prepared(loaded, words, destroy, root_seed, is_quick, progress, stop)
         execution.machine = machine
+        execution.cache = KeptCells() if cache else None
         execution.known = unfinished.answers
         execution.records = unfinished.folder if unfinished.facts.get("records") else None
         execution.check_members = unfinished.refuse_other_members
+        execution.cluster = _connected(cluster, execution, held, records=execution.records is not None)
         execution.progress.note(f"going on with {folder}: {len(unfinished.answers)} cells are done")
         with catching_signals(execution.stop):
             return _run(execution, RunWriter.resumed(unfinished, execution.loaded))
+
+
+def _connected(address: str | None, execution: Execution, held: ExitStack, *, records: bool) -> Cluster | None:
+    """The cluster that a run is to use, held for as long as the stack is; refused where it has nothing to do."""
+    if address is None:
+        return None
+    if not any(target.name in SIMULATED for target in execution.targets):
+        message = "only modelled cells are run on a cluster, and this run has none"
+        raise InputError.one("--cluster", message, value=f"'{address}'", accepted="--on sim, or --on original")
+    if records:
+        message = "rows of single requests are written where the run folder is"
+        raise InputError.one("--cluster", message, value=f"'{address}'", accepted="a run without --records")
+    return held.enter_context(Cluster(address))
 
 
 def predict(

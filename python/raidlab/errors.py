@@ -186,5 +186,17 @@ class CellFailedError(EngineError):
     """
 
 
+class CellLostError(CellFailedError):
+    """A cell that killed every worker it was given to; what runs beside it goes on."""
+
+    def __init__(self, cell: str, deaths: int) -> None:
+        message = f"killed {deaths} workers (out of memory, or a fault of the engine) and is left out"
+        super().__init__(message, "lost", cell=cell)
+        self.deaths = deaths
+
+    def __reduce__(self) -> tuple[type[CellLostError], tuple[str, int]]:
+        return type(self), (self.cell, self.deaths)
+
+
 class OutputError(RaidlabError):
     """A result could not be written; what was written before stands."""

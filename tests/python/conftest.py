@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +21,10 @@ from raidlab.results import Run
 # Properties are tried without a clock: how long an example takes says nothing of whether it holds.
 settings.register_profile("raidlab", deadline=None)
 settings.load_profile("raidlab")
+
+# No test takes what a run of somebody's left in the cache, nor leaves anything there.
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="raidlab-tests-cache-")
+atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 SMALL_STUDY = """
 name = "small"

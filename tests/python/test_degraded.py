@@ -7,10 +7,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from raidlab.analysis.bad_days import bad_days
 from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, run_study
 from raidlab.errors import InputError
 from raidlab.report import render
+from raidlab.report.bad_days import rows_of
+from raidlab.report.figures import make_figures
 from raidlab.results import Run
 from raidlab.study import load_study
 
@@ -132,6 +135,87 @@ def test_a_rebuild_is_run_beside_the_load_and_told(tmp_path: Path) -> None:
     assert len(found) == 1 and found[0].verdict == "PASS"
     assert "Member 2 was rebuilt in" in found[0].evidence and "67 MB" in found[0].evidence
     assert "member 2 rebuilt (throttle: md)" in render(analysis, [], [])
+
+
+BAD_DAY = 'events = [{ at = "4s", fail = 2 }]\nrebuild = { throttle = "md", after = "5s", watch = "4s" }'
+
+
+@pytest.fixture(scope="module")
+def bad_day(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run in which a member fails at 4 s and a new one is there at 9 s."""
+    place = tmp_path_factory.mktemp("bad-day")
+    file = _study(place, "raid5(5, chunk=64KiB)", [2])
+    text = file.read_text(encoding="utf-8").replace("missing = [2]", BAD_DAY)
+    text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "100s" }')
+    # A disk that takes 4 ms an operation rebuilds its 1024 rows in seconds, not within one.
+    text = text.replace("read_us = 100, write_us = 100", "read_us = 4000, write_us = 4000")
+    file.write_text(text, encoding="utf-8")
+    return run_study(file, out=place / "runs")
+
+
+def test_a_member_fails_is_replaced_and_the_run_ends_when_it_is_whole(bad_day: Run) -> None:
+    day, *others = bad_days(analyse(bad_day))
+    assert not others and day.point.array == "degraded"
+    before, degraded, rebuilding, after = day.phases
+    assert [phase.name for phase in day.phases] == ["before", "degraded", "rebuilding", "after"]
+    assert (before.end_s, degraded.end_s) == (4, 9)
+    # A row is one read of the others and one write after it, and the client's reads wait for one another.
+    assert rebuilding.end_s > 9 + 1024 * 0.004
+    assert day.rebuild_s == pytest.approx(rebuilding.end_s - 9) and day.is_whole
+    assert day.risk_s == pytest.approx(rebuilding.end_s - 4)
+    assert after.end_s - after.begin_s == pytest.approx(4, abs=1.01)
+    # One request at a time: a chunk is read in 4 ms, and as soon without its member, for the others are read together.
+    assert before.requests_per_s == pytest.approx(250, rel=0.01)
+    assert after.requests_per_s == pytest.approx(before.requests_per_s, rel=0.01)
+    kept = day.kept_percent("rebuilding")
+    assert kept is not None and kept < 99
+    assert before.p99_ms == pytest.approx(4, rel=0.01)
+    assert rebuilding.p99_ms is not None and rebuilding.p99_ms > 4.5
+    assert day.rebuilt_bytes == day.member_bytes == 64 * 2**20
+    assert day.hours_a_tb == pytest.approx(1e12 / (64 * 2**20 / day.rebuild_s) / 3600, rel=1e-6)
+    assert len(day.series) >= 12
+
+
+def test_a_report_says_how_long_an_array_was_at_risk_and_what_its_users_felt(bad_day: Run) -> None:
+    analysis = analyse(bad_day)
+    (row,) = rows_of(analysis)
+    assert (
+        "of rebuild at the throttle md" in row.sentence and "any further loss meanwhile may lose data" in row.sentence
+    )
+    page = render(analysis, make_figures(analysis), run_checks(analysis))
+    assert 'id="bad-days"' in page and "degraded: throughput" in page and "degraded: p99" in page
+    assert "member 2 fails at 4 s, is rebuilt (throttle: md)" in page
+    # A rate that falls because a member fails is not an unsteady one.
+    assert not [one for one in run_checks(analysis) if one.check == "not_steady" and one.verdict != "PASS"]
+
+
+def test_a_run_that_is_over_first_says_how_far_it_came(tmp_path: Path) -> None:
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    text = file.read_text(encoding="utf-8").replace("missing = [2]", 'events = [{ at = "2s", fail = 2 }]')
+    text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "6s" }')
+    file.write_text(text, encoding="utf-8")
+    analysis = analyse(run_study(file, out=tmp_path / "runs"))
+    (day,) = bad_days(analysis)
+    assert [phase.name for phase in day.phases] == ["before", "degraded"] and not day.is_whole
+    (row,) = rows_of(analysis)
+    assert row.rebuild == "none" and row.risk.startswith("over ") and row.terabyte == ""
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ('events = [{ at = "1s", fail = 5 }]', r"events: member 5 of 5.*accepted: 0 to 4"),
+        ('events = [{ at = "1s", fail = 1 }, { at = "2s", fail = 1 }]', r"events: member 1 is lost twice"),
+        ('events = [{ at = "1s", fail = 1 }, { at = "2s", fail = 2 }]', r"events: members \[1, 2\] are more than"),
+        ('missing = [0]\nevents = [{ at = "1s", fail = 1 }]', r"events: members \[1\] are more than"),
+        ('events = [{ at = "soon", fail = 1 }]', r"events\[0\].at.*'soon'.*accepted"),
+    ],
+)
+def test_members_that_cannot_fail_are_refused(tmp_path: Path, keys: str, message: str) -> None:
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    file.write_text(file.read_text(encoding="utf-8").replace("missing = [2]", keys), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        run_study(file, out=tmp_path / "runs")
 
 
 @pytest.mark.parametrize(

@@ -1,70 +1,137 @@
-"""The simulator's processes: one that is killed from outside ends the run in one clear line, and hangs nothing."""
+"""The simulator's processes: one that is killed is replaced, and a cell that kills all it is given to is left out."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
-from concurrent.futures import wait
+import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import psutil
 import pytest
 
-from raidlab.errors import CellFailedError
+from raidlab.errors import CellFailedError, CellLostError
 from raidlab.results import load_run
+from raidlab.run import pool
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.pool import PoolRunner
 from test_ending import PATIENCE_S, SOME, _parts, _started, _wait_for, _workers
 
 
-def _die_in_the_midst_of_an_answer() -> None:
-    """What a worker that is killed while it writes has written: the length of an answer, and a little of it."""
-    frame = sys._getframe()
-    while "result_queue" not in frame.f_locals:
-        assert frame.f_back is not None
-        frame = frame.f_back
-    writer = frame.f_locals["result_queue"]._writer
-    os.write(writer.fileno(), (100_000).to_bytes(4, "big") + b"half of it")
+def _serve(pipe: Connection) -> None:
+    """A worker that does as it is told: answers, dies, or dies in the midst of its answer."""
+    pipe.send(pool._READY)
+    while True:
+        said = pipe.recv()
+        if said == pool._END:
+            continue
+        word = said[0]
+        once = Path(word.partition(" ")[2])
+        if word == "die" or (word.startswith("once") and not once.exists()):
+            once.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if word == "half":
+            os.write(pipe.fileno(), (100_000).to_bytes(4, "big") + b"half of it")
+            os.kill(os.getpid(), signal.SIGKILL)
+        if word == "fail":
+            pipe.send(CellFailedError("members[0]: is broken"))
+        else:
+            time.sleep(0.01)
+            pipe.send({"said": word})
+
+
+def _never_ready(pipe: Connection) -> None:
+    del pipe
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+@pytest.fixture
+def runner(monkeypatch: pytest.MonkeyPatch) -> PoolRunner:
+    monkeypatch.setattr(pool, "_serve", _serve)
+    monkeypatch.setattr(pool, "record_place", lambda *_: None)
+    return PoolRunner(StopFlag(), workers=2)
 
 
-def _wait_for_ever() -> None:
-    threading.Event().wait()
+def _all(runner: PoolRunner) -> tuple[list[object], list[str]]:
+    found, lost = [], []
+    while True:
+        try:
+            done = runner.next_done()
+        except CellLostError as error:
+            lost.append(str(error))
+            continue
+        if done is None:
+            return sorted(map(str, (key for key, _ in found))), lost
+        found.append(done)
 
 
-@pytest.mark.parametrize("death", [_die, _die_in_the_midst_of_an_answer])
-def test_a_worker_that_dies_hangs_nobody(death, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr("raidlab.run.pool._LAST_WORDS_S", 0.5)
-    runner = PoolRunner(StopFlag(), workers=2)
-    # Processes are started here, deaf to signals.
-    runner.submit("first", "{}")
-    runner.submit("second", "{}")
-    wait(list(runner._running))
-    runner._running.clear()
-    # Another worker is in the midst of its cell.
-    for key, work in (("endless", _wait_for_ever), ("dying", death)):
-        runner._running[runner._pool.submit(work)] = key
-    with pytest.raises(CellFailedError, match=r"the worker died \(out of memory, or killed from outside\)"):
-        while runner.next_done() is None:
-            pass
+def _left() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())]
+
+
+@pytest.mark.parametrize("death", ["die", "half"])
+def test_a_cell_that_kills_three_workers_is_left_out_by_name(runner: PoolRunner, death: str) -> None:
+    for key in range(10):
+        runner.submit(f"cell {key}", death if key == 4 else "fine")
+    found, lost = _all(runner)
+    assert found == [f"cell {key}" for key in range(10) if key != 4]
+    assert len(lost) == 1 and lost[0].startswith("cell 4: killed 3 workers")
     runner.close()
-    assert not [child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())]
+    assert not _left()
 
 
-def test_a_run_whose_worker_is_killed_fails_in_one_line_and_keeps_what_it_has(tmp_path: Path) -> None:
-    with _started(SOME, tmp_path) as running:
+def test_a_worker_that_dies_once_loses_no_cell(runner: PoolRunner, tmp_path: Path) -> None:
+    for key in range(3):
+        runner.submit(f"cell {key}", f"once {tmp_path}/{key}")
+    found, lost = _all(runner)
+    assert (len(found), lost) == (3, [])
+    assert len(list(tmp_path.iterdir())) == 3, "each has killed a worker"
+    runner.close()
+
+
+def test_a_cell_that_fails_ends_the_run_as_before(runner: PoolRunner) -> None:
+    runner.submit("cell", "fail")
+    with pytest.raises(CellFailedError, match="is broken") as caught:
+        runner.next_done()
+    assert not isinstance(caught.value, CellLostError)
+    runner.close()
+    assert not _left()
+
+
+def test_workers_that_never_start_end_the_run(runner: PoolRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_serve", _never_ready)
+    runner.submit("cell", "fine")
+    with pytest.raises(CellFailedError, match="died before they were ready"):
+        runner.next_done()
+    assert runner.close() == [] and not _left()
+
+
+def test_what_waits_is_dropped_and_what_runs_is_given(runner: PoolRunner) -> None:
+    for key in range(50):
+        runner.submit(key, "fine")
+    first = runner.next_done()
+    finished = runner.close()
+    assert first is not None and len(finished) < 49 and runner.next_done() is None
+
+
+def test_a_run_whose_workers_are_killed_is_complete_all_the_same(tmp_path: Path) -> None:
+    with _started(SOME.replace("400000", "100000"), tmp_path) as running:
         _wait_for("a cell", lambda: _parts(tmp_path))
-        os.kill(_workers(running)[0], signal.SIGKILL)
+        ended = threading.Event()
+
+        def kill() -> None:
+            for _ in range(2):
+                if ended.wait(0.5) or not (workers := _workers(running)):
+                    return
+                os.kill(workers[0], signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
         _, said = running.communicate(timeout=PATIENCE_S)
-    assert running.returncode == 1, said
-    assert "the worker died (out of memory, or killed from outside)" in said and "Traceback" not in said
-    folder = next(tmp_path.glob("runs/*"))
-    assert load_run(folder).cells.height >= 1
-    # What a resumed run goes on from.
-    assert (folder / "parts.jsonl").exists()
+        ended.set()
+        killer.join()
+    assert running.returncode == 0, said
+    run = load_run(next(tmp_path.glob("runs/*")))
+    assert run.facts["status"] == "complete" and run.cells.height >= 18

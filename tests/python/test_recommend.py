@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from raidlab import api
 from raidlab.cli.app import app
+from raidlab.cli.recommend import held_device
 from raidlab.cli.recommendation import print_recommendation
 from raidlab.errors import InputError
 from raidlab.formats.toml import toml_text
@@ -122,6 +123,16 @@ def test_the_same_need_and_seed_give_the_same_answer(mail: Recommendation) -> No
     assert api.recommend(need(need={"p90": "12ms"})) == mail
 
 
+def test_a_rate_that_only_many_outstanding_show() -> None:
+    """Two pairs of disks that serve 64 requests at once, 1 ms each, give 128,000 writes a second; at depth 64 half."""
+    disk = {**DISK, "servers": 64}
+    devices = [{"device": disk, "name": "disk", "price": 100, "at_most": 6}]
+    answer = api.recommend(
+        need(devices=devices, workload=reads(0.0), need={"rate": "100000/s"}, search={"levels": ["raid10"]})
+    )
+    assert (answer["answer"] or "").startswith("RAID 10 of 4"), answer["sentence"]
+
+
 def test_what_asking_less_would_admit(mail: Recommendation) -> None:
     told = {one["need"]: one for one in mail["relaxations"]}
     assert told["tolerate"]["admits"].startswith("RAID 0")
@@ -144,6 +155,29 @@ def test_one_more_disk() -> None:
     )
     assert {one["need"] for one in answer["relaxations"]} == {"at_most"}
     assert answer["relaxations"][0]["words"] == "one more disk (7 instead of 6)"
+
+
+def test_times_while_a_disk_is_missing_or_is_rebuilt() -> None:
+    """A RAID 5 of four that lacks one serves a read by 1.5 accesses of three disks: half of one each, not a quarter."""
+    five = {"levels": ["raid5"], "members": [4]}
+    (whole,) = api.recommend(need(need={"p90": "1s"}, search=five))["arrays"]
+    goals = {"degraded": {"p90": "1s"}, "rebuilding": {"p90": "1s"}}
+    found = api.recommend(need(need={"p90": "1s", **goals}, search=five))
+    (one,) = found["arrays"]
+    assert whole["figures"] is not None and one["figures"] is not None
+    assert found["percentiles"] == ["p90", "degraded p90", "rebuilding p90"]
+    times = one["figures"]["within_ms"]
+    assert times["p90"] == whole["figures"]["within_ms"]["p90"], "the whole array is asked the same"
+    assert times["degraded p90"] > 1.3 * times["p90"] and times["rebuilding p90"] > 1.3 * times["p90"]
+    sooner = {"degraded": {"p90": f"{round(0.92 * times['degraded p90'], 3)}ms"}}
+    more = {"levels": ["raid5"], "members": [4, 6]}
+    assert (api.recommend(need(search=more))["answer"] or "").startswith("RAID 5 of 4")
+    strict = api.recommend(need(search=more, need=sooner))
+    assert (strict["answer"] or "").startswith("RAID 5 of 6")
+    none = api.recommend(need(search=five, need=sooner))
+    assert none["answer"] is None
+    assert none["relaxations"][0]["words"].startswith("degraded p90 of ")
+    assert "degraded p90" in render_recommendation(strict)
 
 
 def test_a_spare_costs_a_disk_and_loses_less() -> None:
@@ -306,6 +340,21 @@ def test_fio_studies_and_flags(tmp_path: Path) -> None:
     assert document["answer"] is not None
 
 
+@pytest.mark.parametrize(
+    ("word", "capacity_bytes", "price"),
+    [
+        ("8xhdd-7200", 1e12, None),
+        ("8xhdd-7200@180", 1e12, 180.0),
+        ("8xhdd-7200:2TB", 2e12, None),
+        ("8*hdd-7200:1.5TB@99.5", 1.5e12, 99.5),
+    ],
+)
+def test_disks_by_a_flag(word: str, capacity_bytes: float, price: float | None) -> None:
+    loaded = need_of(need(devices=[held_device(word)]))
+    assert (loaded.need.devices[0].at_most, loaded.need.devices[0].price) == (8, price)
+    assert loaded.models[0].capacity_bytes == pytest.approx(capacity_bytes, rel=0.01)
+
+
 def test_prices_of_a_file(tmp_path: Path) -> None:
     file, prices = tmp_path / "need.toml", tmp_path / "prices.toml"
     file.write_text(toml_text(NEED))
@@ -339,6 +388,8 @@ _WRONG_GOALS: dict[str, list[Any]] = {
     "budget": [0, -10, "little"],
     "watts": [0, "few"],
     "loss_per_year": [0, 1, -0.1, "never"],
+    "degraded": [{}, {"p99": 50}, {"p42": "5ms"}, "200ms"],
+    "rebuilding": [{}, {"p99": "0ms"}, 7],
 }
 _WRONG_SEARCH: dict[str, list[Any]] = {
     "levels": [[], ["raid7"], "raid5", [5], ["raid5", "raidz"]],
@@ -409,6 +460,8 @@ def mistakes() -> list[tuple[str, dict[str, Any], str]]:
     found.append(("the cheapest without prices", {**no_price, "ask": "cheapest"}, "ask"))
     found.append(("a loss without a failure rate", need(need={"loss_per_year": 0.1}), "loss_per_year"))
     found.append(("a draw without watts", need(need={"watts": 100}), "watts"))
+    lost = {"tolerate": 0, "rebuilding": {"p99": "1s"}}
+    found.append(("a rebuild of what bears no failure", need(need=lost), "rebuilding"))
     found.append(("two of a name", need(devices=[NEED["devices"][0]] * 2), "name"))
     return found
 

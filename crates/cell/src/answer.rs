@@ -1,9 +1,10 @@
 //! What an engine answers, whoever asked: numbers, and columns of whole numbers.
 
+use raidlab_array::RebuildResult;
 use raidlab_device::Totals;
 use raidlab_load::files::{AccessName, FilesRecord};
 use raidlab_load::{Answer, Recorder, Snapshot, Tally, Times};
-use raidlab_sim::{RebuildResult, SimResult, HOST_CPU};
+use raidlab_sim::{SimResult, HOST_CPU};
 use raidlab_types::number::f64_from;
 use serde_json::{json, Map, Value};
 
@@ -147,19 +148,24 @@ pub fn files(record: &FilesRecord) -> Value {
 }
 
 /// Whether a member was whole before the run was over, and how long that took.
-fn rebuild_check(rebuild: &RebuildResult) -> Value {
-    let RebuildResult { leaf, rebuilt_bytes, member_bytes, elapsed_ns, is_over } = *rebuild;
-    let (seconds, mb) = (f64_from(elapsed_ns) / 1e9, f64_from(rebuilt_bytes) / 1e6);
+pub fn rebuild_check(rebuild: &RebuildResult) -> Value {
+    let RebuildResult { leaf, failed_ns, begun_ns, rebuilt_bytes, member_bytes, elapsed_ns, is_over } = *rebuild;
+    let s = |ns: u64| f64_from(ns) / 1e9;
+    let (seconds, mb) = (s(elapsed_ns), f64_from(rebuilt_bytes) / 1e6);
     let rate = if seconds > 0.0 { mb / seconds } else { 0.0 };
     let percent = 100.0 * f64_from(rebuilt_bytes) / f64_from(member_bytes.max(1));
-    let evidence = if is_over {
-        format!("Member {leaf} was rebuilt in {seconds:.1} s ({mb:.0} MB, {rate:.1} MB/s).")
-    } else {
-        format!(
-            "Member {leaf} was rebuilt up to {percent:.1} % in {seconds:.1} s ({rate:.1} MB/s) when the run was over."
-        )
+    let failed = failed_ns.map_or(String::new(), |ns| format!(" failed at {:.1} s,", s(ns)));
+    let evidence = match (failed_ns, begun_ns) {
+        (None, None) => format!("Member {leaf} was to fail after the run was over."),
+        (Some(_), None) => format!("Member {leaf}{failed} and none took its place."),
+        _ if is_over => format!("Member {leaf}{failed} was rebuilt in {seconds:.1} s ({mb:.0} MB, {rate:.1} MB/s)."),
+        _ => format!(
+            "Member {leaf}{failed} was rebuilt up to {percent:.1} % in {seconds:.1} s ({rate:.1} MB/s) when the run was \
+             over."
+        ),
     };
-    json!({"name": "rebuild", "verdict": "PASS", "evidence": evidence, "mend": ""})
+    let verdict = if failed_ns.is_none() && begun_ns.is_none() { "WARN" } else { "PASS" };
+    json!({"name": "rebuild", "verdict": verdict, "evidence": evidence, "mend": ""})
 }
 
 /// The answer of a simulated cell, without what its recorder says; `checks` are those of the door.

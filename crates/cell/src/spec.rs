@@ -1,13 +1,13 @@
 //! A cell of an array as its JSON text says it.
 
 use crate::read::from_json;
-use raidlab_array::{Policy, Tree};
+use raidlab_array::{FailureSpec, Policy, RebuildSpec, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
 use raidlab_load::trace::TraceSpec;
 use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
-use raidlab_sim::{HostSpec, PathSpec, RebuildSpec, SimConfig};
+use raidlab_sim::{HostSpec, PathSpec, SimConfig};
 use raidlab_types::SpecError;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::Deserialize;
@@ -55,7 +55,10 @@ pub struct CellSpec<W: LiveWords> {
     /// Leaves that are not there.
     #[serde(default)]
     pub missing: Vec<u32>,
-    /// Simulator: new members take the places of the missing ones, and are rebuilt.
+    /// Members that fail while the load runs.
+    #[serde(default)]
+    pub events: Vec<FailureSpec>,
+    /// New members take the places of the missing ones, and of those that fail, and are rebuilt.
     #[serde(default)]
     pub rebuild: Option<RebuildSpec>,
     /// Live: block devices that may be overwritten.
@@ -171,6 +174,7 @@ impl<W: LiveWords> CellSpec<W> {
             devices,
             pair_pricing: self.pair_pricing,
             missing: self.missing,
+            events: self.events,
             rebuild: self.rebuild,
             host: self.host,
             path: self.path,

@@ -2,7 +2,7 @@
 
 use crate::content::Verify;
 use crate::target::TargetSpec;
-use raidlab_array::{Policy, Tree};
+use raidlab_array::{FailureSpec, Policy, RebuildSpec, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::FilesSpec;
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
@@ -23,6 +23,11 @@ pub struct LiveConfig {
     pub targets: Vec<TargetSpec>,
     /// Leaves that are not there; their targets are not touched.
     pub missing: Vec<LeafId>,
+    /// Members that fail while the load runs: what they are asked from then on fails.
+    pub events: Vec<FailureSpec>,
+    /// New members take the places of those that fail, and are rebuilt. They are the same files and devices, of whose old
+    /// content nothing is read.
+    pub rebuild: Option<RebuildSpec>,
     /// How requests are offered.
     pub load: LoadSpec,
     /// What they ask for.
@@ -58,6 +63,8 @@ impl LiveConfig {
             policy: Policy::default(),
             targets,
             missing: Vec::new(),
+            events: Vec::new(),
+            rebuild: None,
             load: LoadSpec::Closed { depth: 1 },
             workload: WorkloadSpec::default(),
             files: None,

@@ -12,7 +12,7 @@ use crate::error::LiveError;
 use crate::result::{EngineFacts, LiveResult};
 use crate::target::{self, EmulatedContent, Filling, Intent, Target, TargetSpec};
 use raidlab_array::plan::MemberViews;
-use raidlab_array::{Array, Layout, MemberState, Tree};
+use raidlab_array::{Array, Layout, MemberState, Outages, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::{FileLoad, FilesSpec};
 use raidlab_load::trace::{KindFilter, Replay, TraceLoad};
@@ -97,10 +97,25 @@ fn run_load<L: Generator>(
         targets.iter_mut().flatten().try_for_each(|target| target.will_be_written(sector_bytes, known))?;
     }
     let mut array = Array::new(layout, config.policy);
-    config.missing.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Missing));
+    let outages = outages(config, &mut array)?;
     let mut engine = Engine::new(array, targets, config)?;
+    engine.outages = outages;
     run.stages(&mut engine, &volumes, sector_bytes, observer);
     Ok(run.result(engine, sector_bytes))
+}
+
+/// What is to befall members.
+fn outages(config: &LiveConfig, array: &mut Array) -> Result<Outages, LiveError> {
+    let LiveConfig { missing, events, rebuild, files, .. } = config;
+    if rebuild.is_some() && !missing.is_empty() {
+        let message = "there is nothing in the places of missing members here; accepted: it beside events";
+        return Err(LiveError::bad("rebuild", message));
+    }
+    // Readers know no failed requests.
+    if files.is_some() && !events.is_empty() {
+        return Err(LiveError::bad("events", "whole files are read from arrays that are whole; accepted: []"));
+    }
+    Ok(Outages::new(array, missing, events, *rebuild)?)
 }
 
 /// Opens an array's members, by the safety rules, and compiles its tree for them: all that does not depend on a load.
@@ -131,6 +146,7 @@ pub fn check(config: &LiveConfig, trace: Option<Replay>) -> Result<(), LiveError
     }
     let unopened: Vec<Option<Target>> = specs.iter().map(|_| None).collect();
     let layout = compile(config, &specs, &unopened, sector_bytes)?;
+    outages(config, &mut Array::new(layout.clone(), config.policy))?;
     match (trace, &config.files) {
         (Some(trace), _) => replaying(config, trace, &layout).map(drop),
         (None, None) => requests(config, &layout).map(drop),
@@ -358,7 +374,7 @@ impl<L: Generator> CellRun<'_, L> {
     /// Whether contents can be compared: members are real, and all there.
     fn compares(&self, engine: &Engine) -> bool {
         let config = self.config;
-        let whole = config.missing.is_empty() && config.faults.is_empty();
+        let whole = config.missing.is_empty() && config.faults.is_empty() && config.events.is_empty();
         config.content == ContentMode::Random && whole && keep_content(engine)
     }
 
@@ -419,6 +435,7 @@ impl<L: Generator> CellRun<'_, L> {
             content: engine.content().cloned(),
             verify: engine.verifier.map(|verifier| verifier.into_report()),
             failed_members: engine.failed_members,
+            rebuilds: engine.rebuilds,
             trace: engine.trace,
             inputs: engine.inputs,
         }

@@ -3,7 +3,7 @@
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use raidlab_cell::{files, stages, Part, Table};
+use raidlab_cell::{files, rebuild_check, stages, Part, Table};
 use raidlab_device::Totals;
 use raidlab_live::{LiveResult, MemberCounts};
 use raidlab_load::{Recorder, Times};
@@ -66,6 +66,8 @@ pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> P
     let requests = result.recorder.all().requests;
     let mut checks = result.checks.clone();
     checks.extend(result.replayed.as_ref().map(crate::trace::check));
+    let mut checks: Vec<serde_json::Value> = checks.iter().map(|check| json!(check)).collect();
+    checks.extend(result.rebuilds.iter().map(rebuild_check));
     let answer = json!({
         "engine": "live",
         "seed": seed,
@@ -85,6 +87,7 @@ pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> P
         "checks": checks,
         "content": result.content,
         "replayed": result.replayed,
+        "rebuilds": result.rebuilds,
         "files": result.files.as_ref().map(files),
         "interrupted": result.interrupted,
     });

@@ -52,10 +52,6 @@ fn live_config(spec: Cell) -> Result<LiveConfig, SpecError> {
             return Err(SpecError::new(key, message));
         }
     }
-    if spec.rebuild.is_some() {
-        let message = "is simulated, and these members answer in real time; accepted: with engine \"sim\"";
-        return Err(SpecError::new("rebuild", message));
-    }
     let targets: Vec<TargetSpec> = spec.members()?;
     let limits = spec.limits();
     Ok(LiveConfig {
@@ -63,6 +59,8 @@ fn live_config(spec: Cell) -> Result<LiveConfig, SpecError> {
         policy: spec.policy,
         targets,
         missing: spec.missing,
+        events: spec.events,
+        rebuild: spec.rebuild,
         load: spec.load,
         // Where a trace is replayed, nobody looks at it.
         workload: spec.workload.unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! What a simulation needs to know: the array, its devices, the host, the load.
 
 use crate::path::PathSpec;
-use raidlab_array::{Policy, RebuildThrottle, Tree};
+use raidlab_array::{FailureSpec, Policy, RebuildSpec, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
@@ -63,14 +63,6 @@ impl HostSpec {
     }
 }
 
-/// Members are rebuilt while the load runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RebuildSpec {
-    /// How fast.
-    pub throttle: RebuildThrottle,
-}
-
 /// One simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SimConfig {
@@ -84,7 +76,9 @@ pub struct SimConfig {
     pub pair_pricing: PairPricing,
     /// Members that are not there.
     pub missing: Vec<LeafId>,
-    /// New members take the places of the missing ones as the run begins, and are rebuilt.
+    /// Members that fail meanwhile.
+    pub events: Vec<FailureSpec>,
+    /// New members take the places of the missing ones as the run begins, and of those that fail, and are rebuilt.
     pub rebuild: Option<RebuildSpec>,
     /// The host.
     pub host: HostSpec,

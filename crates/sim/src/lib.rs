@@ -23,7 +23,7 @@ mod station;
 mod walks;
 
 pub use cache::{CacheSpec, DestageWhen};
-pub use config::{HostSpec, RebuildSpec, SimConfig};
+pub use config::{HostSpec, SimConfig};
 pub use path::{Distribution, ParitySpec, PathSpec, Phase, StationSpec, VisitKind, VisitSpec, HOST_CPU, HOST_PARITY};
-pub use result::{MemberResult, RebuildResult, SimResult, StationResult};
+pub use result::{MemberResult, SimResult, StationResult};
 pub use run::{check, run, run_observed, run_recorded, Observer, Progress};

@@ -1,5 +1,6 @@
 //! What a simulation found.
 
+use raidlab_array::RebuildResult;
 use raidlab_device::{FlashTotals, Totals};
 use raidlab_load::files::FilesRecord;
 use raidlab_load::streams::StreamRecord;
@@ -21,21 +22,6 @@ pub struct MemberResult {
     /// What it did with its flash, if it is a flash drive.
     #[serde(flatten)]
     pub flash: Option<FlashTotals>,
-}
-
-/// How far a member was rebuilt, counted from the beginning of the run.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct RebuildResult {
-    /// Which.
-    pub leaf: LeafId,
-    /// Bytes of it that hold what they should.
-    pub rebuilt_bytes: u64,
-    /// Bytes that its place in the array has.
-    pub member_bytes: u64,
-    /// How long it took, or how long it had until the run was over.
-    pub elapsed_ns: u64,
-    /// Whether it is whole.
-    pub is_over: bool,
 }
 
 /// What one station did while measuring.

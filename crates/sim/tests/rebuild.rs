@@ -1,13 +1,18 @@
 //! Rebuilds on the virtual clock: how long they take alone, what they leave clients, what they ask of members.
 
-#![allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "numbers here are small")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "numbers here are small"
+)]
 
 mod common;
 
 use common::{closed, fixed, random, requests};
-use raidlab_array::{RebuildThrottle, Rotation, Tree};
+use raidlab_array::{FailureSpec, RebuildSpec, RebuildThrottle, Rotation, Tree};
 use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec};
-use raidlab_sim::{run, RebuildSpec, SimConfig, SimResult};
+use raidlab_sim::{run, SimConfig, SimResult};
 use raidlab_types::KIB;
 
 const CHUNK: u64 = 64 * KIB;
@@ -17,7 +22,7 @@ const OPERATION_US: f64 = 100.0;
 
 fn rebuilding(tree: Tree, missing: Vec<u32>, throttle: RebuildThrottle) -> SimConfig {
     let config = closed(tree, fixed(OPERATION_US), random(1.0, 4096), 1);
-    SimConfig { missing, rebuild: Some(RebuildSpec { throttle }), ..config }
+    SimConfig { missing, rebuild: Some(RebuildSpec::at(throttle)), ..config }
 }
 
 /// No clients for so long but one that comes a thousand seconds late.
@@ -93,4 +98,25 @@ fn what_cannot_be_rebuilt_is_refused() {
     assert!(none.starts_with("rebuild: no member is missing"), "{none}");
     let rate = refused(rebuilding(raid5(), vec![1], RebuildThrottle::Rate { kib_s: 0.0 }));
     assert!(rate.starts_with("rebuild.throttle.kib_s: 0; accepted"), "{rate}");
+}
+
+#[test]
+fn a_member_fails_under_load_and_the_run_ends_when_another_is_whole() {
+    let ns = |seconds: f64| (seconds * 1e9) as u64;
+    for tree in [Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric), Tree::raid10(2, CHUNK)] {
+        let throttle = RebuildThrottle::Share { fraction: 1.0 };
+        let rebuild = RebuildSpec { throttle, after: ns(0.5), watch: Some(ns(1.0)) };
+        let config = closed(tree, fixed(OPERATION_US), random(0.5, 4096), 8);
+        let limits = requests(0, 100_000_000);
+        let events = vec![FailureSpec { at: ns(1.25), fail: 1 }];
+        let result = run(&SimConfig { limits, events, rebuild: Some(rebuild), ..config }).expect("a run");
+        let [place] = result.rebuilds[..] else { panic!("{:?}", result.rebuilds) };
+        assert_eq!(place.failed_ns, Some(ns(1.25)));
+        // Put in once what the old one was asked is over, which is looked at each millisecond.
+        let begun_ns = place.begun_ns.expect("a new member");
+        assert!((ns(1.75)..ns(1.76)).contains(&begun_ns), "{begun_ns}");
+        assert!(place.is_over && place.rebuilt_bytes == 1 << 30);
+        assert_eq!(result.recorder.elapsed().as_ns(), begun_ns + place.elapsed_ns + ns(1.0));
+        assert_eq!((result.recorder.read().failed, result.recorder.write().failed), (0, 0));
+    }
 }

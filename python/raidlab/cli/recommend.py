@@ -23,8 +23,11 @@ Examples:
   raidlab recommend need.toml --quick --json
   raidlab recommend need.toml --prices today.toml --out mail/"""
 
-_DEVICES = re.compile(r"(\d+)[x*](.+?)(?:@([0-9.]+))?")
-_DEVICES_ACCEPTED = "a number, x and a device, such as 8xhdd-7200, or 8xhdd-7200@180 with the price of one"
+_DEVICES = re.compile(r"(\d+)[x*](.+?)(?::([0-9.]+ ?[A-Za-z]+))?(?:@([0-9.]+))?")
+_DEVICES_ACCEPTED = (
+    "a number, x and a device, such as 8xhdd-7200; 8xhdd-nearline-20tb:8TB is the same kind of 8 TB, "
+    "8xhdd-7200@180 one with its price"
+)
 # Which flag stands for which key of the need.
 _FLAGS = {
     "ask": "--ask",
@@ -56,7 +59,7 @@ def recommend(
         str | None, argument("[NEED.toml]", "What is needed; flags say the common case without it.")
     ] = None,
     devices: Annotated[
-        list[str] | None, option("NxDEVICE[@PRICE]", "Disks at hand; may be repeated for other kinds.")
+        list[str] | None, option("NxDEVICE[:SIZE][@PRICE]", "Disks at hand; may be repeated for other kinds.")
     ] = None,
     workload: Annotated[
         list[str] | None, option("FILE", "A fio job file (.fio), a study's name or file; may be repeated.")
@@ -148,7 +151,7 @@ def _from_flags(
             accepted = _DEVICES_ACCEPTED if name == "--devices" else "a fio job file, or a study"
             raise InputError.one(name, message, accepted=f"{accepted}; or NEED.toml")
     document = {
-        "devices": [_device(word) for word in devices],
+        "devices": [held_device(word) for word in devices],
         "workload": [{"fio" if word.endswith((".fio", ".job")) else "study": word} for word in workloads],
         "need": goals,
         **changed,
@@ -156,14 +159,17 @@ def _from_flags(
     return need_of(document, _FLAGS, _prices(prices))
 
 
-def _device(word: str) -> dict[str, Any]:
+def held_device(word: str) -> dict[str, Any]:
+    """The table of devices that a flag says, such as ``8xhdd-7200:2TB@180``."""
     found = _DEVICES.fullmatch(word)
     if found is None:
         raise InputError.one(
             "--devices", "does not say how many of what", value=f"'{word}'", accepted=_DEVICES_ACCEPTED
         )
-    count, device, price = found.groups()
+    count, device, size, price = found.groups()
     held: dict[str, Any] = {"device": device, "at_most": int(count)}
+    if size is not None:
+        held |= {"device": {"like": device, "capacity_bytes": size}, "name": f"{device} of {size}"}
     try:
         return held if price is None else {**held, "price": float(price)}
     except ValueError:

@@ -28,6 +28,7 @@ Examples:
   raidlab run jlab1998 --on /mnt/box/ --machine 10.0.0.11:7070 --key key
   raidlab run uselton2000 --on 0/a=/mnt/1/,/mnt/2/,/mnt/3/ --on 1/b=/mnt/4/,/mnt/5/,/mnt/6/
   raidlab run my-study.toml --on /mnt/disk1/ --on raid10=/dev/md0,raid6=/dev/md1
+  raidlab run my-sweep.toml --on sim --cluster tcp://10.0.0.1:8786
   raidlab run --resume last"""
 
 
@@ -100,6 +101,17 @@ def run(
             "Keep a row of every single request too (arrival, start, end, place), as Parquet, a file a cell.",
         ),
     ] = False,
+    cluster: Annotated[
+        str | None,
+        option(
+            "CLUSTER",
+            "Simulate on a Dask cluster: its scheduler's address (tcp://HOST:8786, tls://HOST:8786), or local:N for N "
+            "processes of this machine. Needs raidlab[dask].",
+        ),
+    ] = None,
+    no_cache: Annotated[
+        bool, flag("--no-cache", "Simulate every cell anew, and keep none: by default what is known already is taken.")
+    ] = False,
     as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of tables.")] = False,
 ) -> None:
     """Run a study and print the comparison.
@@ -122,7 +134,7 @@ def run(
             far = opened.enter_context(far_machine(machine, key, _study_of(study, resume, out)))
         # Whoever interrupts a run still wants its report.
         opened.enter_context(catching_signals(stop))
-        options = _RunOptions(on, seed, quick, destroy or [], progress_on(sys.stderr), stop, far)
+        options = _RunOptions(on, seed, quick, destroy or [], progress_on(sys.stderr), stop, far, not no_cache, cluster)
         with under_load(loaded_by, options.on or [], stop, options.progress):
             if resume is None:
                 result = _new_run(study, out, options, loaded_by, records=records)
@@ -189,6 +201,8 @@ class _RunOptions(NamedTuple):
     progress: Progress
     stop: StopFlag
     machine: CopySink | None
+    cache: bool
+    cluster: str | None
 
 
 def _new_run(study: str | None, out: str, options: _RunOptions, loaded_by: str | None, *, records: bool) -> Run:

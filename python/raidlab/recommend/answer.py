@@ -30,6 +30,13 @@ from raidlab.results.recommendation import (
 from raidlab.stats import compare, corrected, mean_interval, ratio_interval
 
 _MOST_RELAXATIONS = 3
+_STATES_TOLD = {
+    (): "Arrays are whole; a rebuild is not simulated.",
+    ("degraded",): "Degraded: the first disk is missing; a rebuild is not simulated.",
+    ("rebuilding",): "Rebuilding: a new first disk, throttled as by Linux md; measured as the rebuild begins.",
+    ("degraded", "rebuilding"): "Degraded: the first disk is missing. Rebuilding: a new one takes its place, throttled "
+    "as by Linux md; measured as the rebuild begins.",
+}
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,7 @@ def document_of(decision: Decision, study: str) -> Recommendation:
         work=[f"{work.name}: {load_words(work)}" for work in loaded.works],
         basis=[*_basis(decision), *reliability_words(loaded)],
         figure=_figure_words(decision),
-        percentiles=list(loaded.need.need.within_ns()),
+        percentiles=[goal.key for goal in loaded.need.need.time_goals()],
         has_prices=loaded.need.is_priced,
         looked_at=len([one for one in decision.candidates if all(miss.need != "at_most" for miss in one.missed)]),
         simulated=len({one.shape for one in _simulated(decision)}),
@@ -139,9 +146,10 @@ def _figures(decision: Decision, found: _Found) -> ArrayFigures | None:
     of_figure = decision.seen(candidate, decision.figure, confirms=bool(confirmed)) or runs
     interval = mean_interval(found.rates) if confirmed and found.rates else None
     within = {}
-    for key, (percentile, _) in decision.loaded.need.need.within_ns().items():
-        times = [percentile_ns(runs, work, percentile) or 0 for work in range(len(decision.loaded.works))]
-        within[key] = max(times) / 1e6
+    for goal in decision.loaded.need.need.time_goals():
+        timed = decision.seen(candidate, goal.kind, confirms=bool(confirmed))
+        times = [percentile_ns(timed, work, goal.percentile) or 0 for work in range(len(decision.loaded.works))]
+        within[goal.key] = max(times) / 1e6
     return ArrayFigures(
         requests_per_s=mean(found.rates) if found.rates else mean([math.exp(log_rate(run)) for run in runs]),
         requests_per_s_interval=None if interval is None else list(interval),
@@ -220,7 +228,8 @@ def _gain(decision: Decision, one: _Found, best: _Found) -> str:
 
 def _figure_words(decision: Decision) -> str:
     within, works = decision.loaded.within, decision.loaded.works
-    of = " (geometric mean of the workloads; times are those of the slowest)" if len(works) > 1 else ""
+    times = "; times are those of the slowest" if decision.loaded.need.need.time_goals() else ""
+    of = f" (geometric mean of the workloads{times})" if len(works) > 1 else ""
     if decision.figure == "held" and within is not None:
         return f"requests/s while p{within[0]:g} is {within[1] / 1e6:g} ms{of}"
     depths = {work.load.depth or work.depth for work in works}
@@ -242,4 +251,4 @@ def _basis(decision: Decision) -> list[str]:
             f"{effort.margin_percent:g} % of the best of those that do."
         )
     devices: Iterable[str] = dict.fromkeys(decision.loaded.device_name(i) for i in range(len(decision.loaded.models)))
-    return [*told, f"Disks as modelled: {', '.join(devices)}. Arrays are whole; a rebuild is not simulated."]
+    return [*told, f"Disks as modelled: {', '.join(devices)}. {_STATES_TOLD[tuple(decision.loaded.need.need.states)]}"]

@@ -20,6 +20,7 @@ from raidlab.histogram import Histogram
 from raidlab.reading import Plain
 from raidlab.recommend.candidates import Shape
 from raidlab.recommend.load import LoadedNeed, ResolvedWork
+from raidlab.recommend.need import STATES
 from raidlab.results.answer import CellAnswer
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.pool import PoolRunner
@@ -36,7 +37,8 @@ from raidlab.study.workload import Load
 # How much longer a run is that figures are shown of.
 CONFIRM_TIMES = 5
 PILOT_REQUESTS = 20_000
-SATURATING_DEPTH = 64
+# Flash drives have dozens of dies each: at 64 outstanding six of them give less than half of what they could.
+SATURATING_DEPTH = 256
 # Discarded before measuring: at least so many times what is measured (queues take a while to grow too), and so many
 # times what the pilots took.
 LEAST_WARM_UP, MORE_WARM_UP = 2.0, 1.25
@@ -50,16 +52,22 @@ class Asked:
     shape: Shape
     work: int
     kind: str
-    """``load``: as the need says; ``held``: at the percentile needed; ``closed``: at a depth, for throughput;
-    ``saturated``: so deep that it shows which rate can be kept; ``pilot``: long, from its beginning."""
+    """``load``: as the need says; ``degraded``, ``rebuilding``: so, while a disk is missing or is rebuilt; ``held``: at
+    the percentile needed; ``closed``: at a depth, for throughput; ``saturated``: so deep that it shows which rate can
+    be kept; ``pilot``: long, from its beginning."""
     repeat: int
     confirms: bool = False
     """Whether it is one of the longer runs with fresh seeds."""
 
     @property
     def driven(self) -> str:
-        """How it is driven: a pilot as the need says."""
-        return "load" if self.kind == "pilot" else self.kind
+        """How it is driven: as the need says, whatever is missing; so is a pilot."""
+        return "load" if self.kind == "pilot" or self.kind in STATES else self.kind
+
+    @property
+    def state(self) -> str:
+        """The state in which the array is, where it is not whole."""
+        return self.kind if self.kind in STATES else ""
 
     @property
     def length(self) -> str:
@@ -91,7 +99,7 @@ class Cells:
     """Requests discarded before, in each run."""
     runner: Runner | None = None
     seen: dict[Asked, Seen] = field(default_factory=dict)
-    _studies: dict[tuple[Shape, str], tuple[LoadedStudy, Array]] = field(default_factory=dict)
+    _studies: dict[tuple[Shape, str, str], tuple[LoadedStudy, Array]] = field(default_factory=dict)
 
     def __enter__(self) -> Cells:
         self.runner = self.runner or PoolRunner(self.stop)
@@ -118,19 +126,19 @@ class Cells:
 
     def _prepare(self, asked: Iterable[Asked]) -> None:
         """Have studies of the arrays read, once each: what is wrong with a workload shows here."""
-        fresh: dict[str, list[Shape]] = {}
-        for length, shape in dict.fromkeys((one.length, one.shape) for one in asked):
-            if (shape, length) not in self._studies:
-                fresh.setdefault(length, []).append(shape)
-        for length, shapes in fresh.items():
+        fresh: dict[tuple[str, str], list[Shape]] = {}
+        for length, state, shape in dict.fromkeys((one.length, one.state, one.shape) for one in asked):
+            if (shape, length, state) not in self._studies:
+                fresh.setdefault((length, state), []).append(shape)
+        for (length, state), shapes in fresh.items():
             times = CONFIRM_TIMES if length == "confirm" else 1
             requests, warm_up = (PILOT_REQUESTS, 1) if length == "pilot" else (times * self.requests, self.warm_up)
-            study = study_of(self.loaded, shapes, requests=requests, warm_up=warm_up)
+            study = study_of(self.loaded, shapes, requests=requests, warm_up=warm_up, state=state)
             for shape, array in zip(shapes, study.study.array, strict=True):
-                self._studies[shape, length] = (study, array)
+                self._studies[shape, length, state] = (study, array)
 
     def _text(self, asked: Asked) -> str:
-        study, array = self._studies[asked.shape, asked.length]
+        study, array = self._studies[asked.shape, asked.length, asked.state]
         work, within = self.loaded.works[asked.work], self.loaded.within
         workload = study.study.workload[asked.work].model_copy(
             update={"load": Load.model_validate(load_table(work, asked.driven, within))}
@@ -237,9 +245,16 @@ def study_document(
     }
 
 
-def study_of(loaded: LoadedNeed, shapes: Sequence[Shape], *, requests: int, warm_up: int) -> LoadedStudy:
+def study_of(
+    loaded: LoadedNeed, shapes: Sequence[Shape], *, requests: int, warm_up: int, state: str = ""
+) -> LoadedStudy:
     """The study whose cells are run; what is wrong with it is a mistake of the need's."""
-    arrays = [{"name": array_name(shape), "tree": shape.text, "device": device_of(loaded, shape)} for shape in shapes]
+    lacks: dict[str, Plain] = {"missing": [0]} if state else {}
+    if state == "rebuilding":
+        lacks["rebuild"] = {}
+    arrays = [
+        {"name": array_name(shape), "tree": shape.text, "device": device_of(loaded, shape), **lacks} for shape in shapes
+    ]
     try:
         return load_study_text(
             toml_text(study_document(loaded, arrays, requests=requests, warm_up=warm_up)), loaded.file

@@ -223,7 +223,7 @@ class Decider:
         """Have it decided of each whether it meets the goals that only a run shows."""
         shapes = list(dict.fromkeys(one.shape for one in candidates if one.shape not in self.standings))
         cheapest = {shape: min(one.cost or 0.0 for one in candidates if one.shape == shape) for shape in shapes}
-        goals = max(1, len(self.loaded.works) * len(self.loaded.need.need.within_ns()))
+        goals = max(1, len(self.loaded.works) * len(self.loaded.need.need.time_goals()))
         error = self.error / max(len(shapes) * goals, 1)
         open_shapes, repeats = shapes, self.effort.first
         while open_shapes and repeats <= self.effort.most:
@@ -236,7 +236,8 @@ class Decider:
             repeats += _MORE
 
     def _ask_goals(self, shapes: Sequence[Shape], repeats: int, *, confirms: bool = False) -> None:
-        self._ask(shapes, "load", repeats, confirms=confirms)
+        for kind in ("load", *self.loaded.need.need.states):
+            self._ask(shapes, kind, repeats, confirms=confirms)
         if any(work.load.kind == "open" for work in self.loaded.works):
             self._ask(shapes, SATURATED, repeats, confirms=confirms)
 
@@ -248,11 +249,11 @@ class Decider:
 
     def goal_values(self, shape: Shape, *, confirms: bool = False) -> Iterable[tuple[list[float], float]]:
         """For every goal and workload: one value a repeat, above 0 where it is met, and what makes no difference."""
-        runs = runs_of(self.cells, shape, "load", confirms=confirms)
         for at, work in enumerate(self.loaded.works):
-            for percentile, within_ns in self.loaded.need.need.within_ns().values():
-                shares = [run[at].response.share_within(within_ns) or 0.0 for run in runs]
-                yield [share - percentile / 100 for share in shares], _SHARE_INDIFFERENCE
+            for goal in self.loaded.need.need.time_goals():
+                runs = runs_of(self.cells, shape, goal.kind, confirms=confirms)
+                shares = [run[at].response.share_within(goal.within_ns) or 0.0 for run in runs]
+                yield [share - goal.percentile / 100 for share in shares], _SHARE_INDIFFERENCE
             if work.load.kind == "open":
                 # A queue that grows without end may still be short when a run is over: capacity tells.
                 full = runs_of(self.cells, shape, SATURATED, confirms=confirms)
@@ -319,6 +320,9 @@ class Decider:
 
     def _would_be_better(self, candidate: Contender, decision: Decision) -> bool:
         """Whether it could come before the answer if its need were relaxed."""
+        # No array is asked for without a disk that it cannot do without.
+        if self.loaded.need.need.states and not candidate.tolerance:
+            return False
         if not decision.feasible:
             return True
         if self.loaded.need.asked == "cheapest":
@@ -387,12 +391,11 @@ def short_of(decision: Decision, candidate: Contender) -> list[Shortfall]:
     found = list(candidate.missed)
     if decision.standings.get(candidate.shape) in (None, "met"):
         return found
-    runs = decision.seen(candidate, "load")
     for at, work in enumerate(decision.loaded.works):
-        for key, (percentile, within_ns) in decision.loaded.need.need.within_ns().items():
-            value = percentile_ns(runs, at, percentile)
-            if value is not None and value > within_ns:
-                found.append(Shortfall(key, value, within_ns))
+        for goal in decision.loaded.need.need.time_goals():
+            value = percentile_ns(decision.seen(candidate, goal.kind), at, goal.percentile)
+            if value is not None and value > goal.within_ns:
+                found.append(Shortfall(goal.key, value, goal.within_ns))
         if work.load.kind == "open":
             rate = mean([run[at].requests_per_s for run in decision.seen(candidate, SATURATED)])
             if rate < work.load.rate_per_s:

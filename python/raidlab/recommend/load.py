@@ -18,7 +18,7 @@ from pydantic import Field
 
 from raidlab.errors import InputError, Problem
 from raidlab.reading import Plain
-from raidlab.recommend.need import FioWork, HeldDevice, Need, StudyWork
+from raidlab.recommend.need import PERCENTILES, FioWork, HeldDevice, Need, StudyWork
 from raidlab.study import load_study
 from raidlab.study.cell import BurstyArrival, CellLoad, ClosedLoad, HeldLoad, OpenLoad, PoissonArrival
 from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
@@ -357,6 +357,12 @@ def _check_together(need: Need, works: list[ResolvedWork], sector_bytes: int, re
         if wanted is not None and missing:
             message = f"needs {of_device} of every device, and {', '.join(missing)} has none"
             reporter.add(("need", key), message, wanted, f"{of_device} in each table of devices")
+    for state in goals.states:
+        if not goals.tolerate:
+            message = "asks for an array without a disk, and none need bear that"
+            reporter.add(("need", state), message, None, "it beside tolerate of at least 1")
+        elif not getattr(goals, state).within_ns():
+            reporter.add(("need", state), "asks for no time", None, ", ".join(PERCENTILES))
     _check_order(need, works, reporter)
 
 

@@ -8,6 +8,7 @@ Invariants:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
@@ -23,6 +24,8 @@ Level = Literal["raid0", "raid1", "raid10", "raid01", "raid5", "raid6", "raid50"
 Ask = Literal["cheapest", "fastest", "pareto"]
 # By key, the percentile that is asked to be within a time.
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0}
+State = Literal["degraded", "rebuilding"]
+STATES: tuple[State, ...] = ("degraded", "rebuilding")
 
 
 class HeldDevice(Table):
@@ -77,15 +80,21 @@ Work = Annotated[
 ]
 
 
-class Goals(Table):
-    """What every answer meets."""
+@dataclass(frozen=True)
+class TimeGoal:
+    """A percentile that is to be within a time, of an array that is whole or in a state."""
 
-    capacity: Bytes | None = None
-    """User data that must fit."""
-    tolerate: Annotated[int, Field(ge=0, le=16, strict=True)] = 0
-    """How many disks may fail, whichever they are, before anything is lost."""
-    rate: RatePerS | None = None
-    """Requests that arrive on their own (Poisson), in place of the workload's own load."""
+    percentile: float
+    within_ns: int
+    kind: Literal["load", "degraded", "rebuilding"]
+    """Which runs show it."""
+    key: str
+    """What it is called in an answer, such as ``p99`` or ``degraded p99``."""
+
+
+class TimeGoals(Table):
+    """Times within which requests are answered."""
+
     p50: TimeNs | None = None
     """Half of all requests are answered within this."""
     p90: TimeNs | None = None
@@ -94,6 +103,26 @@ class Goals(Table):
     """Nineteen of twenty."""
     p99: TimeNs | None = None
     """All but one of a hundred."""
+
+    def within_ns(self) -> dict[str, tuple[float, int]]:
+        """By key the percentiles asked for, and their times."""
+        found = {key: getattr(self, key) for key in PERCENTILES}
+        return {key: (PERCENTILES[key], time_ns) for key, time_ns in found.items() if time_ns is not None}
+
+
+class Goals(TimeGoals):
+    """What every answer meets."""
+
+    capacity: Bytes | None = None
+    """User data that must fit."""
+    tolerate: Annotated[int, Field(ge=0, le=16, strict=True)] = 0
+    """How many disks may fail, whichever they are, before anything is lost."""
+    rate: RatePerS | None = None
+    """Requests that arrive on their own (Poisson), in place of the workload's own load."""
+    degraded: TimeGoals | None = None
+    """The same while a disk is missing, such as ``{ p99 = "200ms" }``."""
+    rebuilding: TimeGoals | None = None
+    """The same while a new disk is rebuilt in its place, throttled as by Linux md."""
     budget: Positive | None = None
     """What all disks together may cost."""
     watts: Positive | None = None
@@ -101,10 +130,18 @@ class Goals(Table):
     loss_per_year: Annotated[float, Field(gt=0, lt=1)] | None = None
     """The chance of losing data within a year, at most."""
 
-    def within_ns(self) -> dict[str, tuple[float, int]]:
-        """By key the percentiles asked for, and their times."""
-        found = {key: getattr(self, key) for key in PERCENTILES}
-        return {key: (PERCENTILES[key], time_ns) for key, time_ns in found.items() if time_ns is not None}
+    @property
+    def states(self) -> list[State]:
+        """The states in which times are asked for, besides whole."""
+        return [state for state in STATES if getattr(self, state) is not None]
+
+    def time_goals(self) -> list[TimeGoal]:
+        """All times asked for, those of the whole array first."""
+        found = [TimeGoal(*within, "load", key) for key, within in self.within_ns().items()]
+        for state in self.states:
+            times: TimeGoals = getattr(self, state)
+            found += [TimeGoal(*within, state, f"{state} {key}") for key, within in times.within_ns().items()]
+        return found
 
 
 class Search(Table):

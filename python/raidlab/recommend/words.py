@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from raidlab.recommend.candidates import Contender, Shortfall
 from raidlab.recommend.load import LoadedNeed, ResolvedWork
+from raidlab.recommend.need import PERCENTILES
 from raidlab.results.recommendation import chance_words, money_words, size_words
 from raidlab.study.units import format_bytes, format_time_ns
 
@@ -22,6 +23,7 @@ _RULES = {
     "budget": "beyond the budget",
     "watts": "too many watts",
     "loss_per_year": "data lost too often",
+    "response time or rate": "too slow (response time or rate)",
 }
 
 
@@ -36,8 +38,8 @@ def value_words(need: str, value: float) -> str:
     if need == "loss_per_year":
         return chance_words(value)
     if need == "rate":
-        return f"{value:,.4g}/s"
-    if need.startswith("p"):
+        return f"{float(f'{value:.4g}'):,.10g}/s"
+    if need.rsplit(maxsplit=1)[-1] in PERCENTILES:
         return format_time_ns(value)
     return f"{value:g}"
 
@@ -78,7 +80,7 @@ def need_words(loaded: LoadedNeed) -> list[str]:
     found.append(f"bears {goals.tolerate} failure{'' if goals.tolerate == 1 else 's'}")
     if goals.rate is not None:
         found.append(f"{goals.rate:,.6g} requests/s")
-    found += [f"{key} within {format_time_ns(time_ns)}" for key, (_, time_ns) in goals.within_ns().items()]
+    found += [f"{goal.key} within {format_time_ns(goal.within_ns)}" for goal in goals.time_goals()]
     if goals.budget is not None:
         found.append(f"at most {money_words(goals.budget)}")
     if goals.watts is not None:

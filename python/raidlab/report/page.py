@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,11 @@ from raidlab.published.compare.evaluate import table_in_words
 from raidlab.published.rules import Choice
 from raidlab.published.scorecard import Sheet
 from raidlab.report.answer import margins_of_run
+from raidlab.report.bad_days import headline, rows_of
 from raidlab.report.cards import cards_of
 from raidlab.report.choice import shown_choice
 from raidlab.report.costs import costs_of
-from raidlab.report.figures import Figure, make_figures
+from raidlab.report.figures import Figure, bad_days, make_figures
 from raidlab.report.figures.published import figures_of
 from raidlab.report.figures.style import FONT, ON_DARK
 from raidlab.report.figures.words import number
@@ -100,6 +102,7 @@ def render(
     worst_first = sorted(findings, key=lambda finding: -SEVERITY[finding.verdict])
     standing = standing_in(published, worst_first)
     conclusions = concluded(published, worst_first)
+    days = rows_of(analysis)
     published_figures = list(figures_of(published)) if published is not None and standing and standing.errors else []
     return fill(
         "page.html.j2",
@@ -120,6 +123,10 @@ def render(
         published_figures=[shown(one) for one in published_figures],
         choice=shown_choice(choice) if choice is not None else None,
         sheet=shown_sheet(sheet) if sheet is not None else None,
+        bad_days=days,
+        bad_days_headline=headline(days) if days else "",
+        # Two panels a row: what clients get, and how long they wait.
+        bad_day_figures=[replace(shown(one), is_wide=True) for one in figures if one.kind == bad_days.KIND],
         costs=costs_of(analysis),
         predictions=shown_predictions(analysis, worst_first, figures),
         folder=analysis.run.folder.name,

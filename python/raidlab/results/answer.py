@@ -246,9 +246,11 @@ class Accounting(TypedDict):
 
 
 class RebuildAnswer(TypedDict):
-    """How far a simulated member was rebuilt, counted from the beginning of the run."""
+    """What became of the place of a member that was rebuilt or failed; ``elapsed_ns`` counts from ``begun_ns``."""
 
     leaf: int
+    failed_ns: int | None
+    begun_ns: int | None
     rebuilt_bytes: int
     member_bytes: int
     elapsed_ns: int

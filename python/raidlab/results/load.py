@@ -100,7 +100,9 @@ class Run:
     kernel_threads = _table("One row a cell and name of the kernel's own threads: their time on a processor. Live.")
     stations = _table("One row a cell and station of the simulator.")
     snapshots = _table("One row a cell and second of the run's clock.")
-    snapshot_histograms = _table("One row a cell, second and bucket of the response times of that second; live only.")
+    snapshot_histograms = _table(
+        "One row a cell, second and bucket of the response times of that second; live, and where members fail."
+    )
     holds = _table("One row a response-time target and repeat.")
     accesses = _table(
         "One row a cell of whole files and name of an access: how many, and how long they took; simulator only."
@@ -110,6 +112,7 @@ class Run:
     )
     streams = _table("One row a cell and stream: what it moved, in what time, how often its tape stopped.")
     records = _table("One row a cell whose requests were kept: which file holds them, and how many.")
+    rebuilds = _table("One row a cell and member that failed or was rebuilt: when, and how far; simulator only.")
     checks = _table("One row a cell and check the engine made itself.")
 
     @cached_property

@@ -27,6 +27,7 @@ from raidlab.results.tables import (
     FLASH_COUNTS,
     KERNEL_THREAD_COLUMNS,
     MACHINE,
+    REBUILD_COLUMNS,
     RECORD_COLUMNS,
     SCHEMA_VERSION,
     SNAPSHOT_HISTOGRAM_COLUMNS,
@@ -54,6 +55,7 @@ _ADDED: dict[int, dict[str, tuple[str, ...]]] = {
     7: {"members": ("servers", *FLASH_BUSY)},
     8: {"cells": MACHINE, "kernel_threads": tuple(KERNEL_THREAD_COLUMNS)},
     9: {"records": tuple(RECORD_COLUMNS)},
+    10: {"rebuilds": tuple(REBUILD_COLUMNS)},
 }
 
 

@@ -16,9 +16,9 @@ from typing import Literal
 
 import polars as pl
 
-from raidlab.results.answer import CellAnswer, CellRecord, HoldRecord, MachineUsage, Row, StreamAnswer
+from raidlab.results.answer import CellAnswer, CellRecord, HoldRecord, MachineUsage, RebuildAnswer, Row, StreamAnswer
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 # The columns of a table, in order, and their types.
 Columns = dict[str, type[pl.DataType]]
 OPERATIONS: tuple[Literal["all"], Literal["read"], Literal["write"]] = ("all", "read", "write")
@@ -175,6 +175,15 @@ RECORD_COLUMNS: Columns = {
     "bytes": pl.UInt64,
     "sha256": pl.String,
 }
+REBUILD_COLUMNS: Columns = {
+    "cell": pl.UInt32,
+    "leaf": pl.UInt32,
+    "failed_ns": pl.UInt64,
+    "begun_ns": pl.UInt64,
+    "whole_ns": pl.UInt64,
+    "rebuilt_bytes": pl.UInt64,
+    "member_bytes": pl.UInt64,
+}
 # The rows of single requests, which are no table of the run folder but files that its table `records` lists.
 REQUEST_COLUMNS: Columns = {
     "arrival_ns": pl.UInt64,
@@ -209,6 +218,7 @@ TABLES: dict[str, Columns] = {
     "file_sizes": FILE_SIZE_COLUMNS,
     "streams": STREAM_COLUMNS,
     "records": RECORD_COLUMNS,
+    "rebuilds": REBUILD_COLUMNS,
     "checks": CHECK_COLUMNS,
 }
 
@@ -262,6 +272,7 @@ def rows_of_cell(cell: int, record: CellRecord) -> Rows:
         "file_sizes": [{"cell": cell, **dict(zip(FILE_SIZES, size, strict=True))} for size in sizes],
         "streams": [_row_of_stream(cell, number, stream) for number, stream in enumerate(answer.get("streams") or [])],
         "records": [{"cell": cell, **answer["records"]}] if "records" in answer else [],
+        "rebuilds": [_row_of_rebuild(cell, one) for one in answer.get("rebuilds") or []],
         "checks": [{"cell": cell, "check": check["name"], **check} for check in answer.get("checks") or []],
     }
 
@@ -303,15 +314,38 @@ def _row_of_stream(cell: int, number: int, stream: StreamAnswer) -> Row:
     }
 
 
+def _row_of_rebuild(cell: int, rebuild: RebuildAnswer) -> Row:
+    """What became of the place of one member."""
+    begun_ns = rebuild["begun_ns"]
+    whole_ns = begun_ns + rebuild["elapsed_ns"] if begun_ns is not None and rebuild["is_over"] else None
+    return {"cell": cell, **rebuild, "whole_ns": whole_ns}
+
+
 def frames(cells: list[CellRecord], holds: list[HoldRecord]) -> dict[str, pl.DataFrame]:
     """Every table of a run from its recorded cells and holds, in canonical order."""
+    numbered = list(enumerate(sorted(cells, key=lambda record: record["rank"])))
+    # Rows take many times as much memory as columns: no more of them are there at once than some cells have.
+    parts = [_tables_of(numbered[begin : begin + _CELLS_AT_ONCE]) for begin in range(0, len(numbered), _CELLS_AT_ONCE)]
+    held: list[Row] = [{**record["row"]} for record in sorted(holds, key=lambda record: record["rank"])]
+    parts.append({name: _table(name, held if name == "holds" else []) for name in TABLES})
+    # In one piece: the bytes of a file do not depend on how its table was put together.
+    tables = {name: pl.concat([part[name] for part in parts], rechunk=True) for name in TABLES}
+    return tables | {"snapshot_histograms": _snapshot_histograms(cells)}
+
+
+_CELLS_AT_ONCE = 500
+
+
+def _tables_of(numbered: list[tuple[int, CellRecord]]) -> dict[str, pl.DataFrame]:
     rows: Rows = {name: [] for name in TABLES}
-    for number, record in enumerate(sorted(cells, key=lambda record: record["rank"])):
+    for number, record in numbered:
         for name, found in rows_of_cell(number, record).items():
             rows[name] += found
-    rows["holds"] = [{**record["row"]} for record in sorted(holds, key=lambda record: record["rank"])]
-    tables = {name: pl.DataFrame(rows[name], schema=columns, strict=True) for name, columns in TABLES.items()}
-    return tables | {"snapshot_histograms": _snapshot_histograms(cells)}
+    return {name: _table(name, rows[name]) for name in TABLES}
+
+
+def _table(name: str, rows: list[Row]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=TABLES[name], strict=True)
 
 
 def _snapshot_histograms(cells: list[CellRecord]) -> pl.DataFrame:

@@ -119,6 +119,7 @@ def _place(loaded: LoadedStudy, cell: Cell, key: str, *, quick: bool) -> Place:
         "files": (*workload, "files"),
         "tree": (*array, "tree"),
         "missing": (*array, "missing"),
+        "events": (*array, "events"),
         "rebuild": (*array, "rebuild"),
         "sector_bytes": (section, "sector"),
     }

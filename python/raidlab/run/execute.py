@@ -18,6 +18,8 @@ from functools import cached_property, partial
 from raidlab.errors import CellFailedError, InputError, Problem, RefusedError
 from raidlab.results.facts import Member, MoreFacts, SecondTool
 from raidlab.results.outcome import Outcome
+from raidlab.run.cached import CachedRunner, KeptCells
+from raidlab.run.dask import Cluster, DaskRunner
 from raidlab.run.dry import dry_problems
 from raidlab.run.members import (
     EMULATED,
@@ -31,7 +33,7 @@ from raidlab.run.members import (
 from raidlab.run.mounted import MountedFiles, mounted_files, on_live, runs_mounted, runs_raw
 from raidlab.run.pool import PoolRunner
 from raidlab.run.request import cell_request
-from raidlab.run.runner import InlineRunner
+from raidlab.run.runner import InlineRunner, Runner
 from raidlab.run.session import Session
 from raidlab.run.stream_cells import CopySink, needs_machine
 from raidlab.run.target_facts import note_state_after, opened_member
@@ -66,6 +68,10 @@ class Execution(Session):
     """Another machine, for streams that go to one; without it cells that need it are left out, which is said."""
     check_members: Callable[[Sequence[Member]], None] | None = None
     """Told the facts of the live members before anything is measured on them; raises where they will not do."""
+    cache: KeptCells | None = None
+    """What modelled cells gave before; None has all of them simulated."""
+    cluster: Cluster | None = None
+    """Where modelled cells are simulated in place of this machine's pool."""
     second_tool: list[SecondTool] = field(default_factory=list)
     """What another tool measured beside raidlab's engine, load by load."""
     _live_member_bytes: int = 0
@@ -419,7 +425,15 @@ class Execution(Session):
 
         expansion = expand(self.loaded.study, target.name, seed=self.seed, quick=self.quick)
         title = f"simulating {geometry.devices[target.name].name}"
-        yield from self._run(expansion, text_of, title, PoolRunner(self.stop, records=self.records))
+        runner: Runner = PoolRunner(self.stop, records=self.records)
+        if self.cluster is not None:
+            runner, title = DaskRunner(self.cluster, self.stop), f"{title} on {self.cluster.address}"
+        # Of a cell that is kept no row of a single request could be written.
+        cached = None if self.cache is None or self.records else CachedRunner(runner, self.cache, self.progress.note)
+        yield from self._run(expansion, text_of, title, cached or runner)
+        if cached is not None and cached.found:
+            cells = "1 cell was" if cached.found == 1 else f"{cached.found} cells were"
+            self.progress.note(f"{cells} simulated before (--no-cache has them simulated again)")
 
     def _emulated(self) -> Iterator[Outcome]:
         """Modelled disks on the real clock, one cell at a time: two would take the processor from each other."""

@@ -3,27 +3,28 @@
 Invariants:
 
 - A worker knows only the engine; it reads no study file, and of results it writes only the rows of single requests.
-- Workers hear no signal: they are told through two pipes whose other ends this process alone holds. When the first is
-  closed they end the cell they are at; when the second is, they exit at once. So they also go when this process is
-  killed, and what they finished before is never thrown away.
-- A worker that is killed ends the run and hangs nothing. The pool would wait for ever: for the others, which hear no
-  signal, or for the rest of an answer that was being written.
+- Workers hear no signal: each is told through a pipe of its own, whose other end this process alone holds. On a word
+  it ends the cell it is at; when the pipe is closed it exits at once. So it also goes when this process is killed, and
+  what it finished before is never thrown away.
+- A worker that dies is replaced. What it was at is run again, by others twice; a cell that kills all three is lost, by
+  name, and what else was queued goes on.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import queue
 import threading
-import time
+from collections import Counter, deque
 from collections.abc import Hashable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import Connection
+from contextlib import suppress
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raidlab.errors import CellFailedError
+from raidlab.errors import CellFailedError, CellLostError, EngineError
 from raidlab.run.interrupt import StopFlag, holding_signals
 from raidlab.run.runner import KeyedAnswer, RecordPlace, cell_answer, record_place, run_request
 
@@ -31,12 +32,35 @@ if TYPE_CHECKING:
     from raidlab.results.answer import CellAnswer
 
 _LOOK_EVERY_S = 0.1
-# So long after a worker's end its answer may still be under way.
-_LAST_WORDS_S = 5.0
-_DIED = (
-    "the worker died (out of memory, or killed from outside); this cell and those that ran beside it are lost, "
-    "what was measured before is kept"
-)
+# A cell waits in each worker, so that none stands idle while this process writes what came.
+_AHEAD = 2
+# So many workers may die over one cell, or before they were ready for any.
+MOST_DEATHS = 3
+_READY, _END = "ready", "end"
+
+
+class _Worker:
+    """A process, the pipe to it, and what it was given and has not answered, in order."""
+
+    def __init__(self) -> None:
+        # A fork would copy this process's threads in an unknown state (Polars has some).
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        # Signals are for this process alone. The helper that cleans up after processes is started first: whoever
+        # starts it lets signals through again, to the worker too.
+        with holding_signals():
+            resource_tracker.ensure_running()
+        with holding_signals():
+            self.process.start()
+        theirs.close()
+        self.given: deque[tuple[Hashable, str]] = deque()
+        self.is_ready = False
+
+    def end(self) -> None:
+        """Have it exit, whatever it is at, and wait for that."""
+        self.pipe.close()
+        self.process.join()
 
 
 class PoolRunner:
@@ -47,111 +71,145 @@ class PoolRunner:
 
     def __init__(self, stop: StopFlag, workers: int | None = None, records: Path | None = None) -> None:
         self._stop, self._records = stop, records
-        # A fork would copy this process's threads in an unknown state (Polars has some).
-        context = multiprocessing.get_context("spawn")
-        until_stop, self._stop_end = context.Pipe(duplex=False)
-        until_exit, self._exit_end = context.Pipe(duplex=False)
-        # The helper that cleans up after processes is started here, and must outlive what ends this one.
-        with holding_signals():
-            self._pool = ProcessPoolExecutor(
-                workers or usable_cpus(), mp_context=context, initializer=_listen, initargs=(until_stop, until_exit)
-            )
-        self._running: dict[Future[CellAnswer | None], Hashable] = {}
-        self._is_broken = False
+        self._most = workers or usable_cpus()
+        self._workers: list[_Worker] = []
+        self._queue: deque[tuple[Hashable, str]] = deque()
+        self._deaths: Counter[Hashable] = Counter()
+        self._false_starts = 0
 
     def submit(self, key: Hashable, request: str) -> None:
         """Queue a request."""
-        # The pool starts its processes here; signals are for this one alone.
-        with holding_signals():
-            try:
-                place = record_place(self._records, key, request)
-                self._running[self._pool.submit(_work, request, place)] = key
-            except BrokenProcessPool:
-                raise self._died(key) from None
+        self._queue.append((key, request))
 
     def next_done(self) -> KeyedAnswer | None:
-        """Wait for the next answer, whichever it is."""
-        if not self._running:
-            return None
-        done: set[Future[CellAnswer | None]] = set()
-        died_s = None
-        while not done:
+        """Wait for the next answer, whichever it is.
+
+        Raises `CellLostError` for a cell that has killed its workers; the others can be waited for after that.
+        """
+        while self._queue or any(worker.given for worker in self._workers):
             if self._stop():
                 raise KeyboardInterrupt
-            if self._has_lost_a_worker():
-                died_s = died_s or time.monotonic()
-                if time.monotonic() - died_s > _LAST_WORDS_S:
-                    raise self._died(next(iter(self._running.values())))
-            done, _ = wait(self._running, timeout=_LOOK_EVERY_S, return_when=FIRST_COMPLETED)
-        future = done.pop()
-        key = self._running.pop(future)
+            self._give()
+            for worker in self._heard():
+                done = self._hear(worker)
+                if done is not None:
+                    return done
+        return None
+
+    def _heard(self) -> list[_Worker]:
+        """The workers that have said something, or died."""
+        pipes = wait([worker.pipe for worker in self._workers], timeout=_LOOK_EVERY_S)
+        return [worker for worker in self._workers if worker.pipe in pipes]
+
+    def _give(self) -> None:
+        """Start the workers there is work for, and give each what it is to do."""
+        while len(self._workers) < min(self._most, len(self._queue)):
+            self._workers.append(_Worker())
+        for ahead in range(1, _AHEAD + 1):
+            for worker in self._workers:
+                if self._queue and worker.is_ready and len(worker.given) < ahead:
+                    key, request = self._queue.popleft()
+                    worker.given.append((key, request))
+                    with suppress(OSError):
+                        worker.pipe.send((request, record_place(self._records, key, request)))
+
+    def _hear(self, worker: _Worker) -> KeyedAnswer | None:
+        """Take what a worker says; None where it says nothing of a cell."""
         try:
-            answer = future.result()
-        except BrokenProcessPool:
-            raise self._died(key) from None
-        assert answer is not None, "a worker ends a cell early only when this process has said so"
-        return key, answer
+            said = worker.pipe.recv()
+        except (EOFError, OSError):
+            self._bury(worker)
+            return None
+        if said == _READY:
+            worker.is_ready, self._false_starts = True, 0
+            return None
+        key, _ = worker.given.popleft()
+        if isinstance(said, Exception):
+            raise said
+        assert said is not None, "a worker ends a cell early only when this process has said so"
+        return key, said
 
-    def _has_lost_a_worker(self) -> bool:
-        return any(not worker.is_alive() for worker in list((self._pool._processes or {}).values()))
-
-    def _died(self, key: Hashable) -> CellFailedError:
-        """Nothing comes from the pool any more, and it is ended here: by itself it would wait."""
-        self._is_broken = True
-        self._exit_end.close()
-        # What was being written when its writer died has an end only when nobody could write any more.
-        self._pool._result_queue._writer.close()  # type: ignore[attr-defined]
-        return CellFailedError(f"{key}: {_DIED}")
+    def _bury(self, worker: _Worker) -> None:
+        """Queue what a dead worker leaves, first what it was at."""
+        worker.end()
+        self._workers.remove(worker)
+        self._false_starts += not worker.is_ready
+        if self._false_starts >= MOST_DEATHS:
+            raise CellFailedError(
+                f"{MOST_DEATHS} workers in a row died before they were ready (out of memory, or killed from outside); "
+                "what was measured before is kept"
+            )
+        self._queue.extendleft(reversed(worker.given))
+        if not worker.given:
+            return
+        key, _ = worker.given[0]
+        self._deaths[key] += 1
+        if self._deaths[key] >= MOST_DEATHS:
+            self._queue.popleft()
+            raise CellLostError(str(key), MOST_DEATHS)
 
     def close(self) -> list[KeyedAnswer]:
         """Cancel what has not started, have what is running ended, and give what was finished."""
-        begun = [future for future in self._running if not future.cancel()]
-        self._stop_end.close()
-        while not (self._stop.is_urgent or self._is_broken) and wait(begun, timeout=_LOOK_EVERY_S).not_done:
-            pass
-        # Nobody waits for workers to tidy up after themselves where somebody waits for this process to stop.
-        if self._stop():
-            self._exit_end.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._exit_end.close()
-        finished = [
-            (key, answer)
-            for future, key in self._running.items()
-            if not future.cancelled() and future.exception() is None and (answer := future.result()) is not None
-        ]
-        self._running.clear()
+        self._queue.clear()
+        for worker in self._workers:
+            with suppress(OSError):
+                worker.pipe.send(_END)
+        finished = []
+        while not self._stop.is_urgent and any(worker.given for worker in self._workers):
+            for worker in self._heard():
+                finished += self._last_words(worker)
+        for worker in self._workers:
+            worker.end()
+        self._workers.clear()
         return finished
 
-
-# Only in a worker: set when the cell it is at is to be ended.
-_ended = threading.Event()
-
-
-def _listen(until_stop: Connection, until_exit: Connection) -> None:
-    """Begin to listen to the process that started this worker."""
-
-    def wait_for_both() -> None:
-        _wait_for_end(until_stop)
-        _ended.set()
-        _wait_for_end(until_exit)
-        # Nobody wants an answer any more; what the engine is doing cannot be unwound from here.
-        os._exit(1)
-
-    threading.Thread(target=wait_for_both, daemon=True).start()
+    @staticmethod
+    def _last_words(worker: _Worker) -> list[KeyedAnswer]:
+        """What a worker that was told to end has finished before it heard that."""
+        try:
+            said = worker.pipe.recv()
+        except (EOFError, OSError):
+            worker.given.clear()
+            return []
+        if said == _READY:
+            return []
+        key, _ = worker.given.popleft()
+        return [] if said is None or isinstance(said, Exception) else [(key, said)]
 
 
-def _wait_for_end(pipe: Connection) -> None:
-    try:
-        pipe.recv_bytes()
-    except (EOFError, OSError):
-        return
+def _serve(pipe: Connection) -> None:
+    """Answer, in a worker, what comes through the pipe, until it is closed."""
+    ended = threading.Event()
+    asked: queue.SimpleQueue[tuple[str, RecordPlace | None]] = queue.SimpleQueue()
+
+    def listen() -> None:
+        while True:
+            try:
+                said = pipe.recv()
+            except (EOFError, OSError):
+                # Nobody wants an answer any more; what the engine is doing cannot be unwound from here.
+                os._exit(1)
+            if said == _END:
+                ended.set()
+            else:
+                asked.put(said)
+
+    threading.Thread(target=listen, daemon=True).start()
+    # Where it is closed already, whoever listens is about to exit.
+    with suppress(OSError):
+        pipe.send(_READY)
+        while True:
+            pipe.send(_work(*asked.get(), ended))
 
 
-def _work(request: str, records: RecordPlace | None) -> CellAnswer | None:
-    """Run one request; None when it was ended early."""
-    if _ended.is_set():
+def _work(request: str, records: RecordPlace | None, ended: threading.Event) -> CellAnswer | EngineError | None:
+    """Run one request, which may fail; None when it was ended early."""
+    if ended.is_set():
         return None
-    answer = run_request(request, lambda _share: not _ended.is_set(), records)
+    try:
+        answer = run_request(request, lambda _share: not ended.is_set(), records)
+    except EngineError as error:
+        return error
     return None if answer.get("interrupted") else cell_answer(answer)
 
 

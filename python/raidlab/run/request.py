@@ -81,6 +81,7 @@ def cell_request(
         policy=policy,
         members=members,
         missing=cell.array.missing,
+        events=cell.array.events,
         rebuild=cell.array.rebuild,
         load=cell_load(load_of(study, cell.array, cell.workload), cell, hold_target_ns),
         pair_pricing=study.pair_pricing(cell.target, cell.array) if cell.target not in ("live", NULL) else None,

@@ -1,8 +1,10 @@
-"""Where cells are run: the protocol, and this process for live targets; `pool` has the processes of the simulator.
+"""Where cells are run: the protocol, and this process for live targets.
+
+`pool` has the processes of the simulator, `dask` those of a cluster, `cached` what they gave before.
 
 Invariants:
 
-- One protocol for both: a request's text goes in with a key, an answer or an error comes out with that key.
+- One protocol for all: a request's text goes in with a key, an answer or an error comes out with that key.
 - Signals reach only this process. A run that is to stop is told onwards as `KeyboardInterrupt` from `next_done`, and
   from nowhere else.
 - A cell that was ended early is not like the others: `next_done` never hands it out.
@@ -20,7 +22,7 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
-from raidlab.errors import CellFailedError, RefusedError
+from raidlab.errors import CellFailedError, CellLostError, RefusedError
 
 if TYPE_CHECKING:
     from raidlab.results.answer import CellAnswer
@@ -62,7 +64,10 @@ class Runner(Protocol):
         """Queue a request."""
 
     def next_done(self) -> KeyedAnswer | None:
-        """Wait for the next answer; None when nothing is queued."""
+        """Wait for the next answer; None when nothing is queued.
+
+        Raises `CellLostError` for a cell that cannot be had while the others can: what is queued still comes.
+        """
 
     def close(self) -> list[KeyedAnswer]:
         """Drop what is queued, end what is running, and give the answers that were not fetched; may be called again."""
@@ -222,7 +227,11 @@ class ResumeRunner:
         if self._queue and (key := self._queue[0]) in self._answers:
             self._queue.popleft()
             return key, self._answers[str(key)]
-        done = self._runner.next_done()
+        try:
+            done = self._runner.next_done()
+        except CellLostError as error:
+            self._queue.remove(error.cell)
+            raise
         if done is not None:
             self._queue.remove(done[0])
         return done

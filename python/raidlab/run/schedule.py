@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from raidlab.errors import CellFailedError
+from raidlab.errors import CellFailedError, CellLostError
 from raidlab.histogram import Histogram
 from raidlab.results.answer import CellAnswer, HoldAnswer, SearchPoint
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
@@ -58,6 +58,8 @@ class Schedule:
     """Writes the request of a cell; its second argument is the target of a held percentile."""
     runner: Runner
     root_seed: int
+    lost: list[str] = field(default_factory=list)
+    """What is to be said of each cell that could not be had."""
     _answers: dict[str, CellAnswer] = field(default_factory=dict)
     _cells: dict[str, Cell] = field(default_factory=dict)
     _orders: dict[str, int] = field(default_factory=dict)
@@ -86,11 +88,18 @@ class Schedule:
         self.runner.submit(cell.name, self.text_of(cell, hold_target_ns))
 
     def _collect(self) -> CellOutcome | None:
-        done = self.runner.next_done()
-        return None if done is None else self._outcome(str(done[0]), done[1])
+        while True:
+            try:
+                done = self.runner.next_done()
+            except CellLostError as error:
+                self.lost.append(str(error))
+                continue
+            return None if done is None else self._outcome(str(done[0]), done[1])
 
     def _outcome(self, name: str, answer: CellAnswer) -> CellOutcome:
-        self._answers[name] = answer
+        # Only searches look back, and a sweep may have more cells than fit into memory.
+        if self.expansion.holds:
+            self._answers[name] = answer
         return CellOutcome(self._cells[name], self._orders[name], answer)
 
     def _hold_by_adjusting(self) -> Iterator[Outcome]:

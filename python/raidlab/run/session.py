@@ -53,6 +53,8 @@ class Session(ABC):
     """``complete``, ``interrupted`` or ``failed``, once the outcomes have been taken."""
     failure: str | None = None
     """Why a failed run failed."""
+    lost: list[str] = field(default_factory=list)
+    """What is to be said of each cell that killed its workers: a run without it is not complete, and goes on."""
     live_members: list[Member] = field(default_factory=list)
     """Facts of the live members or targets, as the engine found them, and the physical ``disks`` below each."""
 
@@ -75,6 +77,8 @@ class Session(ABC):
                 asked = outcome.cell if isinstance(outcome, CellOutcome) else outcome.task
                 writer.add(outcome, *self.member_shape(asked.target, asked.array.name))
                 writer.note_members(self.live_members)
+        if self.lost and self.status == "complete":
+            self.status, self.failure = "failed", "; ".join(self.lost)
 
     def finish(self, writer: RunWriter, facts: MoreFacts) -> None:
         """Have what was written finished, with how the run ended."""
@@ -111,6 +115,7 @@ class Session(ABC):
             except CellFailedError as error:
                 self.status, self.failure = "failed", self._failure_text(error)
             yield from schedule.leftovers()
+            self.lost += schedule.lost
         finally:
             # Nobody may take the outcomes any more (a full disk): nothing goes on behind anybody's back then.
             runner.close()

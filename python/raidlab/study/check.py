@@ -150,7 +150,7 @@ def _check_names(parts: ValidParts, report: Report) -> None:
 
 
 # What is said of arrays that raidlab builds.
-_OF_TREES = ("tree", "policy", "pair_pricing", "device", "placement", "of_group", "missing", "rebuild")
+_OF_TREES = ("tree", "policy", "pair_pricing", "device", "placement", "of_group", "missing", "events", "rebuild")
 
 
 def _check_volumes(parts: ValidParts, report: Report) -> None:
@@ -163,8 +163,9 @@ def _check_volumes(parts: ValidParts, report: Report) -> None:
         for key in ("state", "disks", "says") if array.volume is None else ():
             if key in said:
                 report((*place, key), "is said of volumes", getattr(array, key), "it beside volume = '/dev/md0'")
-        if array.rebuild is not None and not array.missing:
-            report((*place, "rebuild"), "has nothing to rebuild", None, "it beside missing = [2] or others")
+        if array.rebuild is not None and not array.missing and not array.events:
+            accepted = "it beside missing = [2] or others, or events"
+            report((*place, "rebuild"), "has nothing to rebuild", None, accepted)
         if array.missing and array.is_mounted:
             report((*place, "missing"), "is said of arrays that raidlab builds", array.missing, "a tree of members")
         for key in _OF_TREES if array.volume else ():

@@ -24,6 +24,7 @@ from raidlab.study.words import (
     Name,
     Prose,
     Table,
+    TimeNs,
     is_simulated,
     kind_from_text,
 )
@@ -195,6 +196,21 @@ class Rebuild(Table):
 
     throttle: Throttle = MdThrottle(kind="md")
     """How fast: what of their time the members spend on it."""
+    after: TimeNs = 0
+    """From a failure to the moment at which a new member takes the place: nothing of a hot spare, hours where somebody
+    has to come."""
+    watch: TimeNs | None = None
+    """The run ends so long after the last member is whole, at the latest when its target's ``measure`` says. It goes on
+    until then when left out."""
+
+
+class Failure(Table):
+    """A member fails while the load runs."""
+
+    at: TimeNs
+    """When, from the beginning of the run; warm-up is part of it."""
+    fail: Annotated[int, Field(ge=0, lt=2**16)]
+    """Which member, from 0 in the order of the tree."""
 
 
 class Array(Table):
@@ -215,9 +231,13 @@ class Array(Table):
     missing: list[Annotated[int, Field(ge=0, lt=2**16)]] = []
     """Members that are not there, from 0 in the order of the tree: the array runs degraded, what they held is worked
     out from the others, and what is written goes to the others alone. None when left out."""
+    events: Annotated[list[Failure], Field(max_length=64)] = []
+    """Members that fail while the load runs, as ``[{ at = "30s", fail = 2 }]``, in the simulator and on real members,
+    where what they are asked from then on fails. None when left out."""
     rebuild: Rebuild | None = None
-    """In the simulator: as a run begins, new members take the places of the missing ones, and are rebuilt beside the
-    load. What is missing stays missing when left out."""
+    """New members take the places of those that fail, and are rebuilt beside the load; in the simulator also, as a run
+    begins, those of the missing ones. On real members the file or device that failed is taken for a new one, of which
+    nothing is read that was not rebuilt. What is missing stays missing when left out."""
     disks: Few | None = None
     """How many disks a volume has, where the kernel cannot tell: those behind a controller."""
     says: Line | None = None
@@ -257,9 +277,12 @@ class Array(Table):
     def arrangement(self) -> str:
         """What it is in a line: its tree, or the volume that stands, and which members it lacks."""
         number = "member" if len(self.missing) == 1 else "members"
-        lost = "missing" if self.rebuild is None else f"rebuilt (throttle: {self.rebuild.throttle.kind})"
-        lacks = f"; degraded: {number} {', '.join(map(str, self.missing))} {lost}" if self.missing else ""
-        return f"{self.volume or self.tree}{lacks}"
+        rebuilt = "" if self.rebuild is None else f"rebuilt (throttle: {self.rebuild.throttle.kind})"
+        lost = f"{number} {', '.join(map(str, self.missing))} {rebuilt or 'missing'}"
+        lacks = f"; degraded: {lost}" if self.missing else ""
+        fails = [f"member {event.fail} fails at {event.at / 1e9:g} s" for event in self.events]
+        fails += [f"is {rebuilt}"] if fails and rebuilt else []
+        return f"{self.volume or self.tree}{lacks}{'; ' if fails else ''}{', '.join(fails)}"
 
     def runs_on(self, engine: str) -> bool:
         """Whether it is run on a target; one with a device of its own only where devices are modelled one by one."""
@@ -267,7 +290,7 @@ class Array(Table):
             return False
         if self.twin_of is not None and not is_simulated(engine):
             return False
-        own_model = self.device is not None or self.rebuild is not None
+        own_model = self.device is not None or (self.rebuild is not None and not self.events)
         return (self.on is None or engine in self.on) and (not own_model or is_simulated(engine))
 
 

@@ -297,7 +297,7 @@ class WholeFiles(Table):
     """A list is read once, again and again in an order shuffled anew, or drawn from with replacement."""
 
     def total_bytes(self, user_bytes: int, mean_bytes: int) -> int | None:
-        """What they take up where their number follows from it."""
+        """Bytes of all files together where `fill` says how many there are; None where `count` alone does."""
         if self.fill is None:
             return None
         filled = int(self.fill * user_bytes)

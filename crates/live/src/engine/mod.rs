@@ -44,7 +44,7 @@ use compute::Combiner;
 use faults::Faults;
 use flight::Flights;
 use priority::Precedence;
-use raidlab_array::{Array, ArrayOp, Event, MemberState};
+use raidlab_array::{Array, ArrayOp, Befallen, Event, MemberState, Outages, RebuildResult};
 use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestKind, RequestTag, Seed};
 use run_clock::RunClock;
@@ -88,6 +88,10 @@ pub(crate) struct Engine {
     waiting: VecDeque<u32>,
     combiner: Combiner,
     faults: Faults,
+    /// Who fails at which time, and is rebuilt.
+    pub(crate) outages: Outages,
+    /// How far that had come when the load was over.
+    pub(crate) rebuilds: Vec<RebuildResult>,
     /// Ended requests that the source has not been told of.
     ended: Vec<(RequestTag, bool)>,
     stamper: Stamper,
@@ -147,6 +151,8 @@ impl Engine {
         let count = |leaf| MemberCounts { leaf, ..MemberCounts::default() };
         Ok(Engine {
             faults: Faults::new(&config.faults, targets.len()),
+            outages: Outages::default(),
+            rebuilds: Vec::new(),
             counts: (0..u32_from(targets.len())).map(count).collect(),
             array,
             ring,
@@ -300,6 +306,7 @@ impl Engine {
             self.deliver();
             requests += self.ended.len() as u64;
             self.tell(source);
+            self.let_pass(source, running);
             if self.now >= next_pulse {
                 next_pulse = self.now + pulse;
                 let fraction = source.fraction(self.now, requests);
@@ -315,14 +322,14 @@ impl Engine {
             }
             self.pump();
             if self.failure.is_none() && self.ended.is_empty() {
-                if source.is_finished() && self.array.in_flight() == 0 {
+                if source.is_finished() && self.array.in_flight() == 0 && !self.still_rebuilds(running) {
                     if running {
                         self.watch_steal(false);
                     }
                     self.measure(false);
                     return Ok(outcome);
                 }
-                self.wait(source.poll_timeout());
+                self.wait(self.earliest(source.poll_timeout(), running));
             } else {
                 self.submit();
             }
@@ -382,8 +389,8 @@ impl Engine {
             match event {
                 Event::RequestDone { tag, result } => self.end(tag, result),
                 Event::MemberFailed { leaf } => self.note_member(leaf),
-                // No member is replaced while this engine runs.
-                Event::MemberRebuilt { .. } | Event::RebuildStopped { .. } => {}
+                Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf),
+                Event::RebuildStopped { .. } => {}
             }
         }
     }
@@ -407,6 +414,47 @@ impl Engine {
     fn take_out(&mut self, leaf: LeafId) {
         self.array.set_member_state(leaf, MemberState::Failed);
         self.failed_members.push(FailedMember { leaf, reason: "taken out on purpose".to_string() });
+    }
+
+    /// What is due because time has passed: members fail and are replaced while the load runs, the array goes on with its own
+    /// work.
+    fn let_pass<S: Source>(&mut self, source: &mut S, running: bool) {
+        if running && self.outages.next_at().is_some_and(|at| at <= self.now) {
+            match self.outages.take_step(self.now, &mut self.array) {
+                Befallen::Failed(leaf) => {
+                    let reason = "made to fail by the study".to_string();
+                    self.failed_members.push(FailedMember { leaf, reason });
+                }
+                Befallen::Replaced(leaf) => self.blank(leaf),
+                Befallen::End => source.finish(self.now),
+                Befallen::Nothing => {}
+            }
+        }
+        if self.array.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.array.handle_time(self.now);
+        }
+    }
+
+    /// When to look again: what the source says, or what is due before.
+    fn earliest(&self, source: Option<Instant>, running: bool) -> Option<Instant> {
+        let step = self.outages.next_at().filter(|_| running);
+        [source, step, self.array.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// The load is over. A rebuild that is to be verified goes on to its end; another is broken off, and what is in flight
+    /// of it comes back.
+    fn still_rebuilds(&mut self, running: bool) -> bool {
+        if running && !self.outages.is_empty() && (self.rebuilds.is_empty() || self.verifier.is_some()) {
+            let sector = self.sector_bytes as u64;
+            let sectors =
+                |leaf: LeafId| self.targets[leaf as usize].as_ref().map_or(0, |t| t.facts.size_bytes / sector);
+            self.rebuilds = self.outages.results(self.now, &self.array, sectors);
+            if self.verifier.is_none() {
+                let leaves: Vec<LeafId> = self.rebuilds.iter().filter(|one| !one.is_over).map(|one| one.leaf).collect();
+                leaves.into_iter().for_each(|leaf| self.array.set_member_state(leaf, MemberState::Failed));
+            }
+        }
+        self.array.is_rebuilding()
     }
 
     fn fail(&mut self, error: LiveError) {

@@ -134,6 +134,11 @@ impl Engine {
         self.ended.push((tag, result.is_ok()));
     }
 
+    /// The request of this tag; none of what the array does for itself, which has scratch only.
+    pub(super) fn active(&self, tag: RequestTag) -> Option<ActiveRequest> {
+        self.slots.get(usize_from(tag)).copied().flatten()
+    }
+
     /// The memory of an operation's request and window; takes scratch where the window has too little. None if there is no
     /// more, which ends the run.
     pub(super) fn places(&mut self, id: OpId, tag: RequestTag) -> Option<WindowMemory> {
@@ -157,7 +162,7 @@ impl Engine {
         }
         // A request's block was found long enough for it when it began, the window's scratch just now.
         let place = |block: Block, sectors| MemorySpan { start: block.as_ptr(), sectors };
-        let user = self.slots[usize_from(tag)].and_then(|slot| Some(place(slot.block?, slot.request.extent.sectors)));
+        let user = self.active(tag).and_then(|slot| Some(place(slot.block?, slot.request.extent.sectors)));
         let scratch = self.scratch[part].map(|block| place(block, u64::from(sectors)));
         Some(WindowMemory {
             user: user.unwrap_or(MemorySpan::NONE),

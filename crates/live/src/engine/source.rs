@@ -23,6 +23,10 @@ pub(crate) trait Source {
     fn is_finished(&self) -> bool;
     /// To be ended before its end.
     fn interrupt(&mut self, now: Instant);
+    /// It has come to its end, as if a limit were reached.
+    fn finish(&mut self, now: Instant) {
+        self.interrupt(now);
+    }
     /// Whether what members do counts now.
     fn is_measuring(&self) -> bool;
     /// Share that is done, 0 to 1, after `requests` at `now`.
@@ -64,6 +68,10 @@ impl<L: Generator> Source for OfferedLoad<'_, L> {
 
     fn interrupt(&mut self, now: Instant) {
         self.load.interrupt(now);
+    }
+
+    fn finish(&mut self, now: Instant) {
+        self.load.recorder_mut().close_at(now);
     }
 
     #[inline]

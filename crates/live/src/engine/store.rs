@@ -16,6 +16,7 @@ use crate::target::{OpenContent, Store};
 use raidlab_array::{Piece, Space};
 use raidlab_types::number::{u32_from, u64_from, usize_from};
 use raidlab_types::{LeafId, OpError, OpKind, Operation};
+use rustix::fs::{fallocate, FallocateFlags};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -39,6 +40,9 @@ impl Engine {
                 self.accounts.operations.end(false);
                 return self.finish(operation.id, Err(error));
             }
+        }
+        if let Err(error) = self.outages.outcome(operation.leaf) {
+            return self.done(&operation, 0, Err(error));
         }
         self.assert_within(&operation);
         let Some(places) = self.places(operation.id, operation.tag) else { return };
@@ -115,7 +119,7 @@ impl Engine {
     /// Lists an operation of one of the first requests.
     fn note(&mut self, operation: &Operation) {
         let &Operation { leaf, kind, extent, .. } = operation;
-        let number = self.slots[usize_from(operation.tag)].map(|slot| slot.number);
+        let number = self.active(operation.tag).map(|slot| slot.number);
         if let Some(request) = number.filter(|&number| number < self.traced) {
             self.trace.push(TracedOperation { request, leaf, kind, extent });
         }
@@ -124,7 +128,7 @@ impl Engine {
     /// Sends an operation into the ring.
     fn launch(&mut self, operation: Operation, places: WindowMemory) {
         let id = self.flights.begin(operation, self.now, self.sector_bytes as u64);
-        let user = self.slots[usize_from(operation.tag)].and_then(|slot| slot.block).and_then(|b| b.registered);
+        let user = self.active(operation.tag).and_then(|slot| slot.block).and_then(|b| b.registered);
         let (part, _) = self.array.scratch_of(operation.id);
         let scratch = self.scratch[part as usize].and_then(|b| b.registered);
         let (flight, sink) = (self.flights.get(id), self.sink);
@@ -232,12 +236,36 @@ impl Engine {
         }
     }
 
+    /// A member begins anew. Where all is verified nothing is left of what it held, lest a rebuild that does nothing looks
+    /// like one; where it is measured that would stop the load, and nothing of it is read.
+    pub(super) fn blank(&mut self, leaf: LeafId) {
+        let Some(target) = self.targets[leaf as usize].as_ref().filter(|_| self.verifier.is_some()) else { return };
+        let blanked = match &target.store {
+            Store::Fd(file) | Store::Emulated(_, OpenContent::File(file)) => {
+                // A hole reads as zeroes, whichever way the file was opened.
+                let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                fallocate(file, flags, 0, target.facts.size_bytes).map_err(io::Error::from)
+            }
+            Store::Memory(mapping) | Store::Emulated(_, OpenContent::Memory(mapping)) => {
+                let len = usize_from(target.facts.size_bytes);
+                // SAFETY: so many bytes are the member's, and nothing of it is in flight.
+                unsafe { mapping.at(0, len).write_bytes(0, len) };
+                Ok(())
+            }
+            Store::Null | Store::Emulated(_, OpenContent::Nothing) => Ok(()),
+        };
+        if let Err(error) = blanked {
+            self.fail_on(leaf, error.raw_os_error().unwrap_or(0), &format!("cannot be blanked: {}", plain(&error)));
+        }
+    }
+
     /// Counts an operation that is over and tells the array.
     fn done(&mut self, operation: &Operation, wait_ns: u64, result: Result<(), OpError>) {
         if self.measuring {
             let bytes = operation.extent.sectors * self.sector_bytes as u64;
             self.counts[operation.leaf as usize].add(operation.kind, bytes, wait_ns, result.is_ok());
         }
+        let result = result.and(self.outages.outcome(operation.leaf));
         self.accounts.operations.end(result.is_ok());
         self.finish(operation.id, result);
     }

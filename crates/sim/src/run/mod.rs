@@ -13,17 +13,17 @@ use crate::config::SimConfig;
 use crate::conserve::Ledger;
 use crate::events::Timers;
 use crate::path::{Leg, Paths};
-use crate::result::{MemberResult, RebuildResult, SimResult};
+use crate::result::{MemberResult, SimResult};
 use crate::walks::{Continuation, Walks};
 use cached::OF_CACHE;
 use in_turn::Issuer;
-use raidlab_array::{Array, ArrayOp, Event, OF_ARRAY};
+use raidlab_array::{Array, ArrayOp, Befallen, Event, Outages, OF_ARRAY};
 use raidlab_device::Device;
 use raidlab_load::streams::Carry;
 use raidlab_load::trace::Replay;
 use raidlab_load::{Generator, RequestLog};
 use raidlab_types::number::{u32_from, usize_from};
-use raidlab_types::{Duration, Instant, LeafId, OpId, Operation, Request, RequestKind, RequestTag, SpecError};
+use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag, SpecError};
 use set_up::{files, recorded, replaying, requests, streams};
 use std::ops::ControlFlow;
 
@@ -81,8 +81,8 @@ struct Sim<'o, L: Generator, O: Observer> {
     handled: u64,
     measuring: bool,
     ledger: Ledger,
-    /// Members that are rebuilt, and when each was whole.
-    rebuilds: Vec<(LeafId, Option<Instant>)>,
+    /// Who fails and is rebuilt.
+    outages: Outages,
     observer: &'o mut O,
 }
 
@@ -168,9 +168,10 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             let walker = self.walks.as_ref().map_or(Instant::MAX, Walks::next_at);
             let arrival = self.load.poll_timeout().unwrap_or(Instant::MAX);
             let rebuild = self.array.poll_timeout().unwrap_or(Instant::MAX);
+            let step = self.outages.next_at().unwrap_or(Instant::MAX);
             // Completions go before arrivals at the same time, and those of devices before those of stations; the array's
-            // own work lies between.
-            let next = device.0.min(walker).min(arrival).min(rebuild);
+            // own work lies between, and what befalls members.
+            let next = device.0.min(walker).min(arrival).min(rebuild).min(step);
             if next == Instant::MAX {
                 break;
             }
@@ -188,6 +189,8 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
                 self.follow_at_once(follows);
             } else if rebuild == next {
                 self.array.handle_time(next);
+            } else if step == next && self.outages.take_step(next, &mut self.array) == Befallen::End {
+                self.load.recorder_mut().close_at(next);
             }
             // A load has something to say when its time has come, or after one of its requests has ended.
             let told = std::mem::take(&mut self.answered);
@@ -227,11 +230,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
                         caches_moved = true;
                     }
                     Event::RequestDone { tag, result } => self.leave(tag, result.is_ok()),
-                    Event::MemberRebuilt { leaf } => {
-                        let now = self.now;
-                        let rebuilt = self.rebuilds.iter_mut().filter(|(rebuilt, _)| *rebuilt == leaf);
-                        rebuilt.for_each(|(_, whole_at)| *whole_at = Some(now));
-                    }
+                    Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf),
                     Event::MemberFailed { .. } | Event::RebuildStopped { .. } => {}
                 }
                 ask_load |= std::mem::take(&mut self.answered);
@@ -421,7 +420,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             } else if self.walks.is_some() {
                 self.come_back(leaf, done.id);
             } else {
-                self.array.handle_op_done(self.now, done.id, Ok(()));
+                self.array.handle_op_done(self.now, done.id, self.outages.outcome(leaf));
             }
         }
         self.schedule(leaf);
@@ -435,7 +434,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             if self.walks.is_some() {
                 self.come_back(leaf, id);
             } else {
-                self.array.handle_op_done(self.now, id, Ok(()));
+                self.array.handle_op_done(self.now, id, self.outages.outcome(leaf));
             }
         }
     }
@@ -443,8 +442,8 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     /// An operation goes back from its member to the array.
     fn come_back(&mut self, leaf: u32, id: OpId) {
         let Some((kind, sectors)) = self.array.moves(id) else { return };
-        let bytes = sectors * self.sector_bytes;
-        self.walk(|paths| paths.member(leaf, kind).up, bytes, true, Continuation::Completed(id, Ok(())));
+        let (bytes, outcome) = (sectors * self.sector_bytes, self.outages.outcome(leaf));
+        self.walk(|paths| paths.member(leaf, kind).up, bytes, true, Continuation::Completed(id, outcome));
     }
 
     #[inline]
@@ -477,23 +476,12 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         }
     }
 
-    /// How far a member has come.
-    fn rebuild_result(&self, (leaf, whole_at): (LeafId, Option<Instant>)) -> RebuildResult {
-        let member_sectors = self.devices[leaf as usize].capacity_sectors() - self.array.layout().data_offset(leaf);
-        RebuildResult {
-            leaf,
-            rebuilt_bytes: self.array.member(leaf).valid.min(member_sectors) * self.sector_bytes,
-            member_bytes: member_sectors * self.sector_bytes,
-            elapsed_ns: whole_at.unwrap_or(self.now).since(Instant::ZERO).as_ns(),
-            is_over: whole_at.is_some(),
-        }
-    }
-
     /// What the run leaves.
     fn result(mut self, interrupted: bool) -> SimResult {
         let layout = self.array.layout();
         let (sector_bytes, user_sectors) = (layout.sector_bytes(), layout.user_sectors());
-        let rebuilds = self.rebuilds.iter().map(|&rebuild| self.rebuild_result(rebuild)).collect();
+        let sectors = |leaf: u32| self.devices[leaf as usize].capacity_sectors();
+        let rebuilds = self.outages.results(self.now, &self.array, sectors);
         let now = self.now;
         let member = |(leaf, d): (usize, &mut Device)| MemberResult {
             leaf: u32_from(leaf),

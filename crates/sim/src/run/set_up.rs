@@ -3,18 +3,18 @@
 use super::{Observer, Sim};
 use crate::blocks::BlockLayer;
 use crate::cache::Cache;
-use crate::config::{HostSpec, RebuildSpec, SimConfig};
+use crate::config::{HostSpec, SimConfig};
 use crate::conserve::Ledger;
 use crate::events::Timers;
 use crate::walks::Walks;
-use raidlab_array::{Array, Layout, MemberState};
+use raidlab_array::{Array, Layout, Outages};
 use raidlab_device::{Device, DeviceSpec};
 use raidlab_load::files::FileLoad;
 use raidlab_load::streams::StreamLoad;
 use raidlab_load::trace::{Replay, TraceLoad};
 use raidlab_load::{Generator, Load, RecordedLoad, RequestLog};
 use raidlab_types::number::u32_from;
-use raidlab_types::{Duration, Instant, LeafId, Seed, SpecError, Volume};
+use raidlab_types::{Duration, Instant, Seed, SpecError, Volume};
 
 /// The load of a trace.
 pub(super) fn replaying(
@@ -65,8 +65,10 @@ pub(super) fn files(
     if config.streams.is_some() {
         return Err(SpecError::new("streams", "they do not go with whole files; accepted: either files or streams"));
     }
-    if !config.missing.is_empty() {
-        return Err(SpecError::new("missing", "whole files are read from arrays that are whole; accepted: []"));
+    for (key, is_whole) in [("missing", config.missing.is_empty()), ("events", config.events.is_empty())] {
+        if !is_whole {
+            return Err(SpecError::new(key, "whole files are read from arrays that are whole; accepted: []"));
+        }
     }
     let load = FileLoad::new(files, &config.load, &config.workload.size, &config.limits, volumes, sector_bytes, seed)?;
     let HostSpec { file_us, file_us_per_kib, .. } = config.host;
@@ -118,23 +120,6 @@ fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, Spe
     Ok(layout.volumes().iter().enumerate().map(|(i, volume)| of(i, volume.capacity_sectors)).collect())
 }
 
-/// Puts new members in the places of the missing ones, if that is asked for: those, and that none is whole yet.
-fn begin_rebuilds(config: &SimConfig, array: &mut Array) -> Result<Vec<(LeafId, Option<Instant>)>, SpecError> {
-    let Some(RebuildSpec { throttle }) = config.rebuild else { return Ok(Vec::new()) };
-    throttle.check().map_err(|(key, message)| SpecError::new(format!("rebuild.throttle.{key}"), message))?;
-    if config.missing.is_empty() {
-        let message = "no member is missing; accepted: beside missing = [2] or others";
-        return Err(SpecError::new("rebuild", message));
-    }
-    for &leaf in &config.missing {
-        if !array.member(leaf).writes() {
-            let replaced = array.replace_member(Instant::ZERO, leaf, throttle);
-            replaced.map_err(|error| SpecError::new("missing", error.to_string()))?;
-        }
-    }
-    Ok(config.missing.iter().map(|&leaf| (leaf, None)).collect())
-}
-
 impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
     pub(super) fn new(
         config: &SimConfig,
@@ -146,25 +131,18 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
         let sizes: Vec<u64> = devices.iter().map(Device::capacity_sectors).collect();
         let layout = Layout::new(&config.tree, &sizes, sector_bytes)?;
         let seed = Seed::new(config.seed).named("load");
-        let load = load(config, layout.volumes(), sector_bytes, seed)?;
+        let mut load = load(config, layout.volumes(), sector_bytes, seed)?;
+        if config.rebuild.is_some() || !config.events.is_empty() {
+            // Days are told apart by their seconds.
+            load.keep_histograms();
+        }
         let volumes = layout.volumes().len();
         let merging = config.policy.merge_bytes > 0 || config.policy.plug;
         let longest = config.policy.merge_bytes / u64::from(sector_bytes);
         let blocks = merging.then(|| BlockLayer::new(longest, u64::from(sector_bytes)));
         let mut array = Array::new(layout, config.policy);
         array.use_stripe_caches();
-        for &leaf in &config.missing {
-            if leaf as usize >= devices.len() {
-                let message = format!("member {leaf} of {}; accepted: 0 to {}", devices.len(), devices.len() - 1);
-                return Err(SpecError::new("missing", message));
-            }
-            array.set_member_state(leaf, MemberState::Missing);
-        }
-        if !array.bears_its_losses() {
-            let message = format!("members {:?} are more than this array can lose", config.missing);
-            return Err(SpecError::new("missing", message));
-        }
-        let rebuilds = begin_rebuilds(config, &mut array)?;
+        let outages = Outages::new(&mut array, &config.missing, &config.events, config.rebuild)?;
         let walk_seed = Seed::new(config.seed).named("walks");
         let walks = Walks::new(&config.path, &config.host, volumes, devices.len(), walk_seed, L::WORKS)?;
         for (leaf, device) in (0..).zip(&mut devices) {
@@ -192,7 +170,7 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
             handled: 0,
             measuring: false,
             ledger: Ledger::default(),
-            rebuilds,
+            outages,
             observer,
         })
     }

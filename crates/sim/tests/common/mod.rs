@@ -59,6 +59,7 @@ pub(crate) fn closed(tree: Tree, device: DeviceSpec, workload: WorkloadSpec, dep
         devices: vec![device],
         pair_pricing: PairPricing::Queued,
         missing: vec![],
+        events: vec![],
         rebuild: None,
         host: HostSpec::default(),
         path: PathSpec::default(),

@@ -32,8 +32,13 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when five equal parts of a cell differ by more than the steady state allows, and by more than chance."""
     seconds_of = analysis.run.snapshots.partition_by("cell", as_dict=True)
     for target in analysis.targets:
-        # The depth of a held percentile is meant to move.
-        points = [point for point in analysis.points if point.target == target and point.load != "hold"]
+        # The depth of a held percentile is meant to move, and so is a rate where members fail.
+        failing = {array.name for array in analysis.run.study.array if array.events or array.rebuild is not None}
+        points = [
+            point
+            for point in analysis.points
+            if point.target == target and point.load != "hold" and point.array not in failing
+        ]
         repeats = [found for point in points for found in _long_repeats(point, seconds_of)]
         if not repeats:
             continue

@@ -15,6 +15,7 @@ from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare import PublishedComparison
 from raidlab.report.figures import (
     amounts,
+    bad_days,
     bars,
     curves,
     file_sizes,
@@ -36,6 +37,7 @@ from raidlab.report.figures import (
 from raidlab.report.figures.figure import Figure, Panel
 
 COMMON = (
+    bad_days,
     relative_throughput,
     throughput_against_p90,
     rate_over_time,

@@ -36,10 +36,11 @@ def figure_of(answer: Recommendation) -> Figure | None:
         return None
     what = "cost" if answer["has_prices"] else "disks"
     takes = "costs" if answer["has_prices"] else "takes in disks"
-    caption = (
-        f"Each mark is an array: what it {takes}, and the {answer['figure']}. Filled: it meets the need. The line "
-        "joins those that none beats in cost and throughput; the ring is the answer."
-    )
+    caption = f"Each mark is an array: what it {takes}, and the {answer['figure']}. Filled: it meets the need."
+    if len(_front_of(simulated, answer)) > 1:
+        caption += f" The line joins those that none beats in {what} and throughput."
+    if answer["answer"] is not None:
+        caption += " The ring is the answer."
     panel = _panel(answer, simulated, what)
     return Figure(KIND, "cost-against-throughput", f"{what.capitalize()} against throughput", caption, (panel,))
 
@@ -48,8 +49,10 @@ def _panel(answer: Recommendation, simulated: list[RecommendedArray], what: str)
     names = [title for level, title in LEVEL_TITLES.items() if any(one["level"] == level for one in simulated)]
     met = [one for one in simulated if one["verdict"] == "meets"]
     filled, hollow = list(_marks(met, answer)), list(_marks([one for one in simulated if one not in met], answer))
-    front = _rising([_mark(one, answer) for one in met if one["on_front"]])
-    along = alt.X("x:Q", title=what, scale=alt.Scale(zero=False, nice=True, padding=12), axis=alt.Axis(tickCount=5))
+    front = _front_of(simulated, answer)
+    along = alt.X(
+        "x:Q", title=what, scale=alt.Scale(zero=False, nice=True, padding=12), axis=alt.Axis(tickCount=5, tickMinStep=1)
+    )
     colour, shape = colour_and_shape(names, names)
     axes = Axes(along, upward("requests/s"), colour)
     layers: list[Any] = [_front(front, along)] if len(front) > 1 else []
@@ -62,6 +65,10 @@ def _panel(answer: Recommendation, simulated: list[RecommendedArray], what: str)
         layers.append(ring.encode(x=along, y=axes.y))
     # A colour scale of the lines' names is shared by all layers.
     return Panel("", layered(layers, "", PANEL_WIDTH, PANEL_HEIGHT + 40), _alt(answer, met, what))
+
+
+def _front_of(simulated: list[RecommendedArray], answer: Recommendation) -> list[Mark]:
+    return _rising([_mark(one, answer) for one in simulated if one["verdict"] == "meets" and one["on_front"]])
 
 
 def _rising(marks: list[Mark]) -> list[Mark]:

@@ -1,0 +1,282 @@
+//! The members' bad days: who fails and when, who takes the place, and when a run that waits for that is over.
+//!
+//! Purpose: the same for every clock. A driver asks when something is due ([`Outages::next_at`]), has it done
+//! ([`Outages::take_step`]), and ends what a member is asked after its failure as [`Outages::outcome`] says.
+//!
+//! Invariant: a new member is put in once nothing more is to come from the old one.
+
+use crate::machine::Array;
+use crate::policy::MemberState;
+use crate::throttle::RebuildThrottle;
+use raidlab_types::{Duration, Instant, LeafId, OpError, SpecError};
+use serde::{Deserialize, Serialize};
+
+/// How often it is looked whether something is still to come from a member that has failed.
+const LOOK_EVERY: Duration = Duration::from_ns(1_000_000);
+
+/// Members are rebuilt while the load runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RebuildSpec {
+    /// How fast.
+    pub throttle: RebuildThrottle,
+    /// Nanoseconds from a failure to the moment at which a new member takes the place.
+    #[serde(default)]
+    pub after: u64,
+    /// The run ends so many nanoseconds after the last member is whole, if it is not over by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<u64>,
+}
+
+impl RebuildSpec {
+    /// At once, and the run goes on as long as its limits say.
+    pub fn at(throttle: RebuildThrottle) -> Self {
+        RebuildSpec { throttle, after: 0, watch: None }
+    }
+}
+
+/// A member fails while the load runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailureSpec {
+    /// When, in nanoseconds from the beginning of the run.
+    pub at: u64,
+    /// Which member.
+    pub fail: LeafId,
+}
+
+/// How far the place of a member that failed or is rebuilt has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RebuildResult {
+    /// Which.
+    pub leaf: LeafId,
+    /// When the one before it failed, if that was during the run.
+    pub failed_ns: Option<u64>,
+    /// When it took the place, if any did.
+    pub begun_ns: Option<u64>,
+    /// Bytes of it that hold what they should.
+    pub rebuilt_bytes: u64,
+    /// Bytes that its place in the array has.
+    pub member_bytes: u64,
+    /// How long it took from then, or how long it had until the run was over.
+    pub elapsed_ns: u64,
+    /// Whether it is whole.
+    pub is_over: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Fail(LeafId),
+    Replace(LeafId),
+    End,
+}
+
+/// What was done, of which a driver may want to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Befallen {
+    /// The member answers no more.
+    Failed(LeafId),
+    /// A new one is in its place. What it holds is of no account: nothing that was not rebuilt is read.
+    Replaced(LeafId),
+    /// The run is over.
+    End,
+    /// Nothing yet.
+    Nothing,
+}
+
+/// What became of the place of a member.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    leaf: LeafId,
+    failed_at: Option<Instant>,
+    begun_at: Option<Instant>,
+    whole_at: Option<Instant>,
+}
+
+/// See the [module's documentation](self).
+#[derive(Debug, Default)]
+pub struct Outages {
+    rebuild: Option<RebuildSpec>,
+    places: Vec<Place>,
+    /// Few: the earliest is searched for.
+    steps: Vec<(Instant, Step)>,
+    next_at: Option<Instant>,
+    /// Members that have failed and are not yet replaced.
+    dead: Vec<LeafId>,
+}
+
+impl Outages {
+    /// Takes the missing members out of the array, and puts new ones in if that is asked for.
+    ///
+    /// # Errors
+    /// Where that makes no sense for the array; the error names the key.
+    pub fn new(
+        array: &mut Array,
+        missing: &[LeafId],
+        events: &[FailureSpec],
+        rebuild: Option<RebuildSpec>,
+    ) -> Result<Self, SpecError> {
+        check(array, missing, events, rebuild)?;
+        let mut outages = Outages { rebuild, ..Outages::default() };
+        for &leaf in missing {
+            array.set_member_state(leaf, MemberState::Missing);
+        }
+        if let Some(RebuildSpec { throttle, .. }) = rebuild {
+            for &leaf in missing {
+                if !array.member(leaf).writes() {
+                    let replaced = array.replace_member(Instant::ZERO, leaf, throttle);
+                    replaced.map_err(|error| SpecError::new("missing", error.to_string()))?;
+                }
+                let begun_at = Some(Instant::ZERO);
+                outages.places.push(Place { leaf, failed_at: None, begun_at, whole_at: None });
+            }
+        }
+        for &FailureSpec { at, fail: leaf } in events {
+            outages.places.push(Place { leaf, failed_at: None, begun_at: None, whole_at: None });
+            outages.plan(Instant::from_ns(at), Step::Fail(leaf));
+        }
+        Ok(outages)
+    }
+
+    /// When the next thing is due, if any is.
+    #[inline]
+    pub fn next_at(&self) -> Option<Instant> {
+        self.next_at
+    }
+
+    /// Whether anything befalls anybody.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    fn plan(&mut self, at: Instant, step: Step) {
+        self.steps.push((at, step));
+        self.next_at = self.steps.iter().map(|(at, _)| *at).min();
+    }
+
+    fn take(&mut self, now: Instant) -> Option<Step> {
+        let due = self.steps.iter().position(|(at, _)| *at <= now)?;
+        let (_, step) = self.steps.remove(due);
+        self.next_at = self.steps.iter().map(|(at, _)| *at).min();
+        Some(step)
+    }
+
+    fn place(&mut self, leaf: LeafId) -> Option<&mut Place> {
+        self.places.iter_mut().find(|place| place.leaf == leaf)
+    }
+
+    /// How an operation of a member ends that has come to its end.
+    ///
+    /// # Errors
+    /// Of one that has failed.
+    #[inline]
+    pub fn outcome(&self, leaf: LeafId) -> Result<(), OpError> {
+        if self.dead.is_empty() || !self.dead.contains(&leaf) {
+            return Ok(());
+        }
+        Err(OpError::MemberGone)
+    }
+
+    /// A member is whole.
+    pub fn rebuilt(&mut self, now: Instant, leaf: LeafId) {
+        if let Some(place) = self.place(leaf) {
+            place.whole_at = Some(now);
+        }
+        let watch_ns = self.rebuild.and_then(|rebuild| rebuild.watch);
+        if let Some(watch_ns) = watch_ns.filter(|_| self.places.iter().all(|place| place.whole_at.is_some())) {
+            self.plan(now + Duration::from_ns(watch_ns), Step::End);
+        }
+    }
+
+    /// Does one thing that is due.
+    #[cold]
+    pub fn take_step(&mut self, now: Instant, array: &mut Array) -> Befallen {
+        match self.take(now) {
+            Some(Step::Fail(leaf)) => {
+                self.dead.push(leaf);
+                array.set_member_state(leaf, MemberState::Failed);
+                array.handle_time(now);
+                if let Some(place) = self.place(leaf) {
+                    place.failed_at = Some(now);
+                }
+                if let Some(rebuild) = self.rebuild {
+                    self.plan(now + Duration::from_ns(rebuild.after), Step::Replace(leaf));
+                }
+                Befallen::Failed(leaf)
+            }
+            Some(Step::Replace(leaf)) if array.member(leaf).in_flight > 0 => {
+                self.plan(now + LOOK_EVERY, Step::Replace(leaf));
+                Befallen::Nothing
+            }
+            Some(Step::Replace(leaf)) => {
+                let Some(RebuildSpec { throttle, .. }) = self.rebuild else { return Befallen::Nothing };
+                if array.replace_member(now, leaf, throttle).is_err() {
+                    return Befallen::Nothing;
+                }
+                self.dead.retain(|&dead| dead != leaf);
+                if let Some(place) = self.place(leaf) {
+                    place.begun_at = Some(now);
+                }
+                Befallen::Replaced(leaf)
+            }
+            Some(Step::End) => Befallen::End,
+            None => Befallen::Nothing,
+        }
+    }
+
+    /// How far every place has come at `now`; `sectors` says how many a member has.
+    pub fn results(&self, now: Instant, array: &Array, sectors: impl Fn(LeafId) -> u64) -> Vec<RebuildResult> {
+        let sector_bytes = u64::from(array.layout().sector_bytes());
+        let of = |&Place { leaf, failed_at, begun_at, whole_at }: &Place| {
+            let member_sectors = sectors(leaf) - array.layout().data_offset(leaf);
+            RebuildResult {
+                leaf,
+                failed_ns: failed_at.map(Instant::as_ns),
+                begun_ns: begun_at.map(Instant::as_ns),
+                rebuilt_bytes: begun_at.map_or(0, |_| array.member(leaf).valid.min(member_sectors) * sector_bytes),
+                member_bytes: member_sectors * sector_bytes,
+                elapsed_ns: begun_at.map_or(0, |begun_at| whole_at.unwrap_or(now).since(begun_at).as_ns()),
+                is_over: whole_at.is_some(),
+            }
+        };
+        self.places.iter().map(of).collect()
+    }
+}
+
+/// Whether members may be missing and fail as is asked.
+fn check(
+    array: &mut Array,
+    missing: &[LeafId],
+    events: &[FailureSpec],
+    rebuild: Option<RebuildSpec>,
+) -> Result<(), SpecError> {
+    let leaves = array.layout().leaves();
+    let failing: Vec<LeafId> = events.iter().map(|event| event.fail).collect();
+    for (key, lost) in [("missing", missing), ("events", &failing)] {
+        if let Some(leaf) = lost.iter().find(|leaf| **leaf as usize >= leaves) {
+            let message = format!("member {leaf} of {leaves}; accepted: 0 to {}", leaves - 1);
+            return Err(SpecError::new(key, message));
+        }
+    }
+    let is_twice = |(i, leaf): (usize, &LeafId)| failing[..i].contains(leaf) || missing.contains(leaf);
+    if let Some(i) = (0..failing.len()).find(|&i| is_twice((i, &failing[i]))) {
+        let message = format!("member {} is lost twice; accepted: each member once", failing[i]);
+        return Err(SpecError::new("events", message));
+    }
+    if let Some(RebuildSpec { throttle, .. }) = rebuild {
+        throttle.check().map_err(|(key, message)| SpecError::new(format!("rebuild.throttle.{key}"), message))?;
+        if missing.is_empty() && events.is_empty() {
+            let message = "no member is missing; accepted: beside missing = [2] or events";
+            return Err(SpecError::new("rebuild", message));
+        }
+    }
+    for (key, lost) in [("missing", missing), ("events", &failing)] {
+        lost.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Missing));
+        if !array.bears_its_losses() {
+            let message = format!("members {lost:?} are more than this array can lose");
+            return Err(SpecError::new(key, message));
+        }
+    }
+    failing.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Online));
+    Ok(())
+}

@@ -1,0 +1,242 @@
+"""What modelled cells gave before: a cache on disk, before whatever runner simulates them.
+
+A modelled cell is a pure function of its request and the engine, so its answer need not be worked out twice.
+
+Invariants:
+
+- A key is the SHA-256 of all that decides the answer: the request, the compiled engine, what is in the trace. Whatever
+  changes one of them finds nothing.
+- A file bears the SHA-256 of what it holds; one that does not fit is removed, said, and its cell simulated.
+- A file is written aside and renamed: none is ever there in part. What cannot be written is not kept, and ends nothing.
+- Only modelled cells that ran to their end are kept, and none that leaves a row a request.
+- It is bounded: what was used last stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from raidlab.errors import CellLostError
+from raidlab.run.runner import KeyedAnswer, Runner
+
+if TYPE_CHECKING:
+    from raidlab.results.answer import CellAnswer
+
+MOST_BYTES = 2 << 30
+# Trimmed to somewhat less, so that it is not trimmed again at once.
+_KEPT_SHARE = 0.9
+_DIGEST_BYTES, _LENGTH_BYTES = 32, 8
+_COLUMN = "$column"
+# The number of the form below: another one reads no file of this.
+_FORM = b"raidlab cell 1\n"
+
+
+def default_folder() -> Path:
+    """Where a user's caches are, as XDG says."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "raidlab" / "cells"
+
+
+@cache
+def engine_digest() -> str:
+    """The SHA-256 of the compiled engine of this process."""
+    from raidlab import _core
+
+    return _file_digest(Path(_core.__file__)).hex()
+
+
+class KeptCells:
+    """The cells kept in a folder."""
+
+    def __init__(self, folder: Path | None = None, most_bytes: int = MOST_BYTES) -> None:
+        self._folder, self._most_bytes = folder or default_folder(), most_bytes
+        self._traces: dict[str, str] = {}
+        self._is_dirty = False
+
+    def place(self, request: str) -> Path | None:
+        """The file of a request's answer, there or not; None where it is never kept."""
+        asked = json.loads(request)
+        if asked["engine"] != "sim":
+            return None
+        key = hashlib.sha256(_FORM + request.encode() + engine_digest().encode())
+        if asked.get("trace"):
+            file = asked["trace"]["file"]
+            if file not in self._traces:
+                try:
+                    self._traces[file] = _file_digest(Path(file)).hex()
+                except OSError:
+                    return None
+            key.update(self._traces[file].encode())
+        name = key.hexdigest()
+        return self._folder / name[:2] / name[2:]
+
+    def get(self, place: Path) -> CellAnswer | None:
+        """An answer that was kept, unchanged; None where there is none. A `ValueError` for one that was changed."""
+        try:
+            content = place.read_bytes()
+            os.utime(place)
+        except OSError:
+            return None
+        body = memoryview(content)[_DIGEST_BYTES:]
+        if hashlib.sha256(body).digest() != content[:_DIGEST_BYTES]:
+            with suppress(OSError):
+                place.unlink()
+            raise ValueError(f"{place} was changed after it was written: it is removed, and its cell simulated")
+        return _answer_of(body)
+
+    def put(self, place: Path, answer: CellAnswer) -> None:
+        """Keep an answer; one that was cut short is not."""
+        if answer.get("interrupted"):
+            return
+        body = _body_of(answer)
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with NamedTemporaryFile(dir=place.parent, suffix=".new", delete=False) as aside:
+                try:
+                    aside.write(hashlib.sha256(body).digest() + body)
+                    aside.close()
+                    os.replace(aside.name, place)  # noqa: PTH105 - a name, not a path
+                except OSError:
+                    Path(aside.name).unlink(missing_ok=True)
+                    raise
+            self._is_dirty = True
+
+    def trim(self) -> None:
+        """Remove what was not used for longest, if the cache has grown beyond its bound."""
+        if not self._is_dirty:
+            return
+        self._is_dirty = False
+        found = []
+        for file in self._folder.glob("??/*"):
+            with suppress(OSError):
+                facts = file.stat()
+                found.append((facts.st_mtime_ns, facts.st_size, file))
+        kept = sum(size for _, size, _ in found)
+        if kept <= self._most_bytes:
+            return
+        for _, size, file in sorted(found):
+            if kept <= self._most_bytes * _KEPT_SHARE:
+                break
+            with suppress(OSError):
+                file.unlink()
+                kept -= size
+
+
+class CachedRunner:
+    """A runner before another one, which answers what is in the cache.
+
+    Attributes
+    ----------
+    found : int
+        How many cells were answered from there.
+    """
+
+    def __init__(self, runner: Runner, kept: KeptCells, note: Callable[[str], None]) -> None:
+        self._runner, self._cache, self._note = runner, kept, note
+        self._waiting: deque[tuple[Hashable, str, Path]] = deque()
+        self._asked: dict[Hashable, Path] = {}
+        self.found = 0
+
+    def submit(self, key: Hashable, request: str) -> None:
+        """Queue a request."""
+        place = self._cache.place(request)
+        if place is None:
+            self._runner.submit(key, request)
+        elif place.exists():
+            self._waiting.append((key, request, place))
+        else:
+            self._ask(key, request, place)
+
+    def _ask(self, key: Hashable, request: str, place: Path) -> None:
+        self._asked[key] = place
+        self._runner.submit(key, request)
+
+    def next_done(self) -> KeyedAnswer | None:
+        """The next answer: what is kept first, one at a time, for all of it may not fit into memory."""
+        while self._waiting:
+            key, request, place = self._waiting.popleft()
+            try:
+                answer = self._cache.get(place)
+            except ValueError as error:
+                self._note(str(error))
+                answer = None
+            if answer is not None:
+                self.found += 1
+                return key, answer
+            self._ask(key, request, place)
+        try:
+            done = self._runner.next_done()
+        except CellLostError as error:
+            self._asked.pop(error.cell, None)
+            raise
+        if done is not None:
+            self._keep(done)
+        return done
+
+    def _keep(self, done: KeyedAnswer) -> None:
+        place = self._asked.pop(done[0], None)
+        if place is not None:
+            self._cache.put(place, done[1])
+
+    def close(self) -> list[KeyedAnswer]:
+        """Drop what is queued, and give what was finished meanwhile."""
+        self._waiting.clear()
+        finished = self._runner.close()
+        for done in finished:
+            self._keep(done)
+        self._cache.trim()
+        return finished
+
+
+def _file_digest(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").digest()
+
+
+def _body_of(answer: CellAnswer) -> bytes:
+    """An answer as bytes: JSON that says of which type and where its columns are, and these behind it as they are."""
+    columns: list[bytes] = []
+    length = 0
+
+    def plain(value: Any) -> object:
+        nonlocal length
+        if isinstance(value, np.generic):
+            return value.item()
+        if not isinstance(value, np.ndarray):
+            raise TypeError(f"cannot be kept: {type(value)}")
+        narrow = _narrow(value)
+        columns.append(narrow.tobytes())
+        begin, length = length, length + narrow.nbytes
+        return {_COLUMN: value.dtype.str, "as": narrow.dtype.str, "at": begin, "count": value.size}
+
+    text = json.dumps(answer, default=plain, separators=(",", ":")).encode()
+    return b"".join([len(text).to_bytes(_LENGTH_BYTES, "little"), text, *columns])
+
+
+def _narrow(column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same numbers in fewer bytes: most are counts, and small."""
+    if column.dtype.kind not in "iu" or not column.size or column.min() < 0:
+        return column
+    return column.astype(np.min_scalar_type(column.max()))
+
+
+def _answer_of(body: memoryview) -> CellAnswer:
+    end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "little")
+    columns = body[end:]
+
+    def column(found: dict[str, Any]) -> object:
+        if _COLUMN not in found:
+            return found
+        return np.frombuffer(columns, found["as"], found["count"], found["at"]).astype(found[_COLUMN])
+
+    return cast("CellAnswer", json.loads(bytes(body[_LENGTH_BYTES:end]), object_hook=column))

@@ -1,0 +1,211 @@
+"""The cache of simulated cells: the same bytes as simulating, a change found, bounded, of modelled cells only."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Hashable
+from pathlib import Path
+
+import pytest
+
+from conftest import SMALL_STUDY
+from raidlab.api import run_study
+from raidlab.results import Run
+from raidlab.results.parts import json_text
+from raidlab.run.cached import CachedRunner, KeptCells, default_folder
+from raidlab.run.progress import Progress
+from raidlab.run.runner import KeyedAnswer, run_request
+
+TREE = {"kind": "stripe", "chunk_bytes": 65536, "children": [{"kind": "member"}] * 2}
+REQUEST = json.dumps(
+    {
+        "engine": "sim",
+        "seed": 7,
+        "sector_bytes": 512,
+        "tree": TREE,
+        "members": [{"kind": "fixed", "name": "fixed", "capacity_bytes": 1 << 30, "sector_bytes": 512, "read_ms": 1.0}],
+        "load": {"kind": "closed", "depth": 4},
+        "measure": {"requests": 20},
+    }
+)
+
+
+class _Counted:
+    """A runner that simulates nothing, and counts what it is asked for."""
+
+    def __init__(self, answer: object) -> None:
+        self.asked: list[Hashable] = []
+        self._queue: list[Hashable] = []
+        self._answer = answer
+
+    def submit(self, key: Hashable, request: str) -> None:
+        del request
+        self.asked.append(key)
+        self._queue.append(key)
+
+    def next_done(self) -> KeyedAnswer | None:
+        return (self._queue.pop(), self._answer) if self._queue else None  # type: ignore[return-value]
+
+    def close(self) -> list[KeyedAnswer]:
+        return []
+
+
+class _Notes(Progress):
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.said.append(text)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> KeptCells:
+    return KeptCells(tmp_path / "cells")
+
+
+def _asked(cache: KeptCells, answer: object, request: str = REQUEST) -> tuple[_Counted, list[KeyedAnswer], list[str]]:
+    behind, said = _Counted(answer), []
+    runner = CachedRunner(behind, cache, said.append)
+    runner.submit("cell", request)
+    done = []
+    while (one := runner.next_done()) is not None:
+        done.append(one)
+    runner.close()
+    return behind, done, said
+
+
+def _digests(run: Run) -> object:
+    return run.facts["tables"]
+
+
+def _run(tmp_path: Path, **more: object) -> tuple[Run, list[str]]:
+    (tmp_path / "small.toml").write_text(SMALL_STUDY, encoding="utf-8")
+    notes = _Notes()
+    run = run_study(tmp_path / "small.toml", out=tmp_path / "runs", progress=notes, **more)  # type: ignore[arg-type]
+    return run, notes.said
+
+
+def test_a_second_run_gives_the_same_bytes_and_says_where_they_are_from(tmp_path: Path) -> None:
+    plain, _ = _run(tmp_path)
+    first, said = _run(tmp_path, cache=True)
+    second, said_then = _run(tmp_path, cache=True)
+    assert _digests(plain) == _digests(first) == _digests(second)
+    assert not [one for one in said if "simulated before" in one]
+    assert [one for one in said_then if f"{second.cells.height} cells were simulated before (--no-cache" in one]
+
+
+def test_one_byte_that_flips_is_found_and_the_cell_simulated_anew(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first, _ = _run(tmp_path, cache=True)
+    victim = sorted(default_folder().glob("??/*"))[0]
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.write_bytes(content)
+    second, said = _run(tmp_path, cache=True)
+    assert _digests(first) == _digests(second)
+    assert [one for one in said if str(victim) in one and "was changed after it was written" in one]
+    assert victim.exists(), "and kept again"
+
+
+@pytest.mark.parametrize("place", [0, 31, 32, 40, 60, -1])
+def test_wherever_it_flips(kept: KeptCells, place: int) -> None:
+    answer = {"engine": "sim", "numbers": [1, 2, 3], "word": "x" * 100}
+    _asked(kept, answer)
+    (file,) = (kept._folder).glob("??/*")
+    content = bytearray(file.read_bytes())
+    content[place] ^= 0x10
+    file.write_bytes(content)
+    behind, done, said = _asked(kept, answer)
+    assert behind.asked == ["cell"] and done == [("cell", answer)] and len(said) == 1
+
+
+def test_another_request_engine_or_trace_finds_nothing(
+    kept: KeptCells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = kept.place(REQUEST)
+    assert kept.place(REQUEST.replace('"seed": 7', '"seed": 8')) != first == kept.place(REQUEST)
+    trace = tmp_path / "trace"
+    trace.write_text("one", encoding="utf-8")
+    request = json.dumps({"engine": "sim", "trace": {"file": str(trace)}})
+    of_one = KeptCells(tmp_path).place(request)
+    trace.write_text("two", encoding="utf-8")
+    assert KeptCells(tmp_path).place(request) != of_one
+    trace.unlink()
+    assert KeptCells(tmp_path).place(request) is None
+    monkeypatch.setattr("raidlab.run.cached.engine_digest", lambda: "another")
+    assert kept.place(REQUEST) != first
+
+
+def test_only_what_is_modelled_and_ran_to_its_end_is_kept(kept: KeptCells) -> None:
+    _asked(kept, {"engine": "sim", "interrupted": True})
+    _asked(kept, {"engine": "live"}, json.dumps({"engine": "live"}))
+    _asked(kept, {"engine": "direct"}, json.dumps({"engine": "direct"}))
+    assert not list(kept._folder.glob("??/*"))
+
+
+def test_it_is_bounded_and_what_was_used_last_stays(tmp_path: Path) -> None:
+    cache = KeptCells(tmp_path, most_bytes=30_000)
+    requests = [json.dumps({"engine": "sim", "seed": seed}) for seed in range(20)]
+    answer = {"engine": "sim", "word": "x" * 2000}
+    for age, request in enumerate(requests[:10]):
+        _asked(cache, answer, request)
+        place = cache.place(request)
+        assert place is not None
+        os.utime(place, (1000 + age, 1000 + age))
+    # Used again, so that it is the oldest no more.
+    assert _asked(cache, answer, requests[0])[0].asked == []
+    for request in requests[10:]:
+        _asked(cache, answer, request)
+    kept = [seed for seed, request in enumerate(requests) if cache.place(request).exists()]  # type: ignore[union-attr]
+    assert sum(file.stat().st_size for file in tmp_path.glob("??/*")) <= 30_000
+    assert 0 in kept and 1 not in kept and kept[-10:] == list(range(10, 20))
+
+
+def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    answer = {"engine": "sim"}
+    for _ in range(2):
+        behind, done, said = _asked(KeptCells(tmp_path / "file"), answer)
+        assert (behind.asked, done, said) == (["cell"], [("cell", answer)], [])
+
+
+def test_runs_that_keep_every_request_take_nothing_from_it(tmp_path: Path) -> None:
+    _run(tmp_path, cache=True)
+    run, said = _run(tmp_path, cache=True, records=True)
+    assert not [one for one in said if "simulated before" in one]
+    assert run.requests(cells=[0]).height
+
+
+def test_what_is_kept_is_had_at_least_fifty_times_as_fast(kept: KeptCells, small_study: Path) -> None:
+    """A cell of a study's own budget, whose simulation takes tens of milliseconds or more."""
+    from raidlab.run.request import cell_request
+    from raidlab.study import expand, load_study
+
+    loaded = load_study(small_study)
+    cell = expand(loaded.study, "sim", seed=1, quick=False).cells[-1]
+    model = loaded.geometry.device("sim", cell.array.name)
+    request = cell_request(
+        loaded, cell, members=[model.parameters], sector_bytes=model.sector_bytes, quick=False
+    ).replace('"requests": 1500', '"requests": 60000')
+    began = time.perf_counter()
+    answer = run_request(request)
+    simulated = time.perf_counter() - began
+    _asked(kept, answer, request)
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        _, ((_, again),), _ = _asked(kept, None, request)
+        times.append(time.perf_counter() - began)
+    assert json_text(again) == json_text(answer)
+    assert simulated >= 50 * min(times), (simulated, times)
+
+
+def test_how_many_cells_are_put_into_tables_at_once_changes_no_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, _ = _run(tmp_path, cache=True)
+    monkeypatch.setattr("raidlab.results.tables._CELLS_AT_ONCE", 4)
+    again, _ = _run(tmp_path, cache=True)
+    assert plain.cells.height > 8 and _digests(plain) == _digests(again)

@@ -1,0 +1,282 @@
+"""Sweeps on a Dask cluster: the same bytes as on one machine, whoever dies; refused before anything begins."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import SMALL_STUDY
+from raidlab.api import run_study
+from raidlab.errors import CellLostError, InputError
+from raidlab.run import dask
+from raidlab.run.dask import Cluster, DaskRunner, work_of
+from raidlab.run.interrupt import StopFlag
+
+pytest.importorskip("distributed", reason="Dask is not installed (raidlab[dask])")
+
+PATIENCE_S = 120
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+BRIDGE, SPACES = "raidlab-dask", [f"raidlab-dask-{number}" for number in (1, 2, 3)]
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+@contextmanager
+def _machines() -> Iterator[list[list[str]]]:
+    """Three network namespaces on one bridge, as three machines: what a command in each begins with."""
+    try:
+        _ip("link", "add", BRIDGE, "type", "bridge")
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("network namespaces need root")
+    try:
+        _ip("addr", "add", "10.213.47.1/24", "dev", BRIDGE)
+        _ip("link", "set", BRIDGE, "up")
+        for number, space in enumerate(SPACES, start=1):
+            _ip("netns", "add", space)
+            _ip("link", "add", f"rl-dask{number}", "type", "veth", "peer", "name", "eth0", "netns", space)
+            _ip("link", "set", f"rl-dask{number}", "master", BRIDGE, "up")
+            _ip("-n", space, "addr", "add", f"10.213.47.1{number}/24", "dev", "eth0")
+            _ip("-n", space, "link", "set", "eth0", "up")
+            _ip("-n", space, "link", "set", "lo", "up")
+        yield [["ip", "netns", "exec", space] for space in SPACES]
+    finally:
+        for space in SPACES:
+            subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
+        _ip("link", "del", BRIDGE)
+
+
+@contextmanager
+def _processes(
+    folder: Path, workers: int = 2, machines: list[list[str]] | None = None
+) -> Iterator[tuple[str, list[Any]]]:
+    """A scheduler and workers, each a process of its own, and a new worker for each that dies."""
+    host = "10.213.47.11" if machines else "127.0.0.1"
+    first, *others = machines or [[]] * 2
+    address = f"tcp://{host}:{_free_port()}"
+    log = (folder / "dask.log").open("w")
+    common = {"stdout": log, "stderr": log, "cwd": folder, "start_new_session": True}
+    started = [
+        subprocess.Popen(
+            [*first, sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", address, "--no-dashboard"],
+            **common,  # type: ignore[call-overload]
+        )
+    ]
+
+    def worker(number: int) -> Any:
+        words = ["-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
+        place = others[number % len(others)]
+        return subprocess.Popen([*place, sys.executable, *words], **common)  # type: ignore[call-overload]
+
+    living = [worker(number) for number in range(workers)]
+    ended = threading.Event()
+
+    def replace() -> None:
+        while not ended.wait(0.1):
+            for at, one in enumerate(living):
+                if one.poll() is not None and not ended.is_set():
+                    living[at] = worker(at)
+
+    keeper = threading.Thread(target=replace)
+    keeper.start()
+    try:
+        yield address, living
+    finally:
+        ended.set()
+        keeper.join()
+        for one in [*started, *living]:
+            with suppress(ProcessLookupError):
+                os.killpg(one.pid, signal.SIGKILL)
+            one.wait()
+        log.close()
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    (tmp_path / "small.toml").write_text(SMALL_STUDY, encoding="utf-8")
+    return tmp_path / "small.toml"
+
+
+@pytest.mark.slow
+def test_a_local_cluster_gives_the_same_bytes(study: Path, tmp_path: Path) -> None:
+    one = run_study(study, on=["sim"], out=tmp_path / "runs")
+    many = run_study(study, on=["sim"], out=tmp_path / "runs", cluster="local:2")
+    assert one.facts["tables"] == many.facts["tables"] and many.facts["status"] == "complete"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_apart", [False, True], ids=["loopback", "namespaces"])
+def test_processes_of_which_one_is_killed_again_and_again_give_the_same_bytes(
+    study: Path, tmp_path: Path, is_apart: bool
+) -> None:
+    with ExitStack() as held:
+        machines = held.enter_context(_machines()) if is_apart else None
+        study.write_text(SMALL_STUDY.replace("requests = 1500", "requests = 40000"), encoding="utf-8")
+        one = run_study(study, on=["sim"], out=tmp_path / "runs")
+        address, workers = held.enter_context(_processes(tmp_path, machines=machines))
+        with _killing(workers) as killed:
+            many = run_study(study, on=["sim"], out=tmp_path / "runs", cluster=address)
+    assert killed, "the run was over before anybody died"
+    assert one.facts["tables"] == many.facts["tables"] and many.facts["status"] == "complete"
+
+
+@contextmanager
+def _killing(workers: list[Any]) -> Iterator[list[int]]:
+    """Kill one worker or the other every three seconds; who was killed."""
+    ended, killed = threading.Event(), list[int]()
+
+    def kill() -> None:
+        while not ended.wait(3):
+            victim = workers[len(killed) % len(workers)]
+            victim.kill()
+            killed.append(victim.pid)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        yield killed
+    finally:
+        ended.set()
+        killer.join()
+
+
+def _deadly(requests: list[str], digest: str) -> dask.BatchAnswer:
+    del digest
+    if "kill" in "".join(requests):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return dask.BatchAnswer([{"said": request} for request in requests], 0.01)  # type: ignore[misc]
+
+
+@pytest.mark.slow
+def test_a_cell_that_kills_its_workers_is_lost_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    # As one that is sent by value: the workers have no tests to import.
+    import cloudpickle
+    from dask import config
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.setattr(dask, "run_batch", _deadly)
+    monkeypatch.setattr(dask, "work_of", lambda _: 1.0)
+    # Dask's bound is three; that many workers take a minute to start on a slow machine.
+    with config.set({"distributed.scheduler.allowed-failures": 0}), Cluster("local:2") as cluster:
+        runner = DaskRunner(cluster, StopFlag())
+        for number in range(12):
+            runner.submit(f"cell {number}", "kill" if number == 5 else "fine")
+        found, lost = [], []
+        while True:
+            try:
+                done = runner.next_done()
+            except CellLostError as error:
+                lost.append(error.cell)
+                continue
+            if done is None:
+                break
+            found.append(done[0])
+        runner.close()
+    assert lost == ["cell 5"] and sorted(map(str, found)) == sorted(f"cell {n}" for n in range(12) if n != 5)
+
+
+@pytest.mark.slow
+def test_another_engine_is_refused_before_anything_begins(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _processes(tmp_path, workers=1) as (address, _):
+        monkeypatch.setattr(dask, "engine_digest", _another_digest)
+        # What is asked of workers is what they are asked by.
+        monkeypatch.setattr(dask.Cluster, "_check_workers", _check_against_another)
+        with pytest.raises(InputError, match="another version of raidlab's engine") as caught:
+            run_study(study, on=["sim"], out=tmp_path / "runs", cluster=address)
+    assert caught.value.exit_code == 2 and not (tmp_path / "runs").exists()
+
+
+def _another_digest() -> str:
+    return "0" * 64
+
+
+_check = dask.Cluster._check_workers
+
+
+def _check_against_another(cluster: Cluster) -> None:
+    """The check as it is, of workers that answer with their own engine's digest."""
+    from raidlab.run import cached
+
+    run = cluster.client.run
+    cluster.client.run = lambda _ask, **more: run(cached.engine_digest, **more)
+    _check(cluster)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("tcp://127.0.0.1:1", "cannot be reached"),
+        ("local:0", "is no number of processes"),
+        ("local:many", "is no number of processes"),
+        ("http://here", "is no address of a cluster"),
+        ("", "is no address of a cluster"),
+    ],
+)
+def test_what_is_no_cluster_is_refused(
+    address: str, words: str, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask, "_PATIENCE_S", 1.0)
+    with pytest.raises(InputError, match=words):
+        run_study(study, on=["sim"], out=tmp_path / "runs", cluster=address)
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_a_cluster_without_workers_is_refused(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with _processes(tmp_path, workers=0) as (address, _):
+        time.sleep(1)
+        monkeypatch.setattr(dask, "_PATIENCE_S", 10.0)
+        with pytest.raises(InputError, match="has had no worker"):
+            run_study(study, on=["sim"], out=tmp_path / "runs", cluster=address)
+
+
+def test_what_is_not_modelled_or_keeps_rows_is_refused(study: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="only modelled cells"):
+        run_study(study, on=["memory"], out=tmp_path / "runs", cluster="local:1")
+    with pytest.raises(InputError, match="rows of single requests"):
+        run_study(study, on=["sim"], out=tmp_path / "runs", cluster="local:1", records=True)
+
+
+def _request(requests: int, members: int) -> str:
+    tree = {"kind": "stripe", "children": [{"kind": "member"}] * members}
+    return json.dumps({"measure": {"requests": requests}, "members": [{}], "tree": tree})
+
+
+class _Threads:
+    threads = 2
+
+
+def test_batches_are_long_enough_and_begin_with_the_longest() -> None:
+    runner = DaskRunner(_Threads(), StopFlag())  # type: ignore[arg-type]
+    for number in range(1000):
+        runner.submit(number, _request(100 * (number + 1), 4))
+    runner._work_per_s = 400_000.0
+    first = runner._batch(4)
+    assert [one.key for one in first[:3]] == [999, 998, 997]
+    assert 1.0 <= sum(one.work for one in first) / 400_000.0 <= dask.BATCH_S + 1.0
+    # Few that are left are shared out, rather than all given to one.
+    runner._waiting = runner._waiting[:8]
+    assert len(runner._batch(4)) == 2
+    assert work_of(_request(100, 4)) == 400.0
