@@ -15,6 +15,9 @@ use raidlab_types::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Steps after which what has not ended is called hung: the longest runs take some thousands.
+const MOST_STEPS: u64 = 1_000_000;
+
 /// What may go wrong in a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FaultRates {
@@ -61,6 +64,10 @@ pub struct Machine {
     scratch: Vec<Vec<u8>>,
     now: u64,
     next_tag: u64,
+    /// Of all operations, in order, and of how each ended: equal for equal seeds.
+    pub digest: u64,
+    /// Which of `schedule::LEVELS` the tree is.
+    pub level: usize,
     /// Requests done with success and with an error, members rebuilt.
     pub succeeded: u64,
     pub failed: u64,
@@ -94,6 +101,8 @@ impl Machine {
             scratch: Vec::new(),
             now: 1,
             next_tag: 1,
+            digest: 0,
+            level: 0,
             succeeded: 0,
             failed: 0,
             rebuilt: 0,
@@ -103,8 +112,10 @@ impl Machine {
     /// Offers `requests` requests, at most `depth` at a time, and runs until all is quiet.
     pub fn run(&mut self, requests: u64, depth: usize) {
         let last = self.next_tag + requests;
+        let first_step = self.now;
         while self.next_tag < last || !self.live.is_empty() || self.array.is_rebuilding() {
             self.now += 1;
+            assert!(self.now - first_step < MOST_STEPS, "requests or rebuilds that do not end");
             let due = self.array.poll_timeout();
             if due.is_some_and(|due| due <= Instant::from_ns(self.now)) {
                 self.array.handle_time(Instant::from_ns(self.now));
@@ -239,11 +250,22 @@ impl Machine {
                 ArrayOp::Compute { id, .. } => id,
             };
             assert!(self.names.insert(id), "handed out twice: {op:?}");
+            self.digest_operation(&op);
             self.flying.push(OperationInFlight { op, outcome: None });
             if self.chance(100) {
                 break;
             }
         }
+    }
+
+    fn digest_operation(&mut self, op: &ArrayOp) {
+        let ArrayOp::Device(Operation { leaf, extent, kind, .. }) = *op else { return self.mix(u64::MAX) };
+        [u64::from(leaf), extent.lba, extent.sectors, kind as u64].into_iter().for_each(|word| self.mix(word));
+    }
+
+    /// FNV-1a, a word at a time.
+    fn mix(&mut self, word: u64) {
+        self.digest = (self.digest ^ word).wrapping_mul(0x0000_0100_0000_01b3);
     }
 
     /// One operation takes effect, or completes.
@@ -267,6 +289,7 @@ impl Machine {
         let died = leaf.is_some_and(|l| self.dead[l]) && self.chance(500);
         let result = if died { Err(OpError::MemberGone) } else { outcome.unwrap_or(Ok(())) };
         assert!(self.names.remove(&id));
+        self.mix(u64::from(result.is_ok()));
         self.array.handle_op_done(Instant::from_ns(self.now), id, result);
     }
 

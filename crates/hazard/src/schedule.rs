@@ -6,10 +6,16 @@ use crate::{as_md_in_parts, random_policy};
 use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_types::{CounterRng, Seed};
 
-fn common_tree(rng: &mut CounterRng) -> Tree {
+/// The kinds of trees that schedules are drawn from.
+pub const LEVELS: [&str; 9] =
+    ["raid0", "raid1", "raid10", "raid01", "raid5", "raid6", "raid50", "two volumes", "nested as it comes"];
+
+/// One of [`LEVELS`], and a tree of it.
+fn common_tree(rng: &mut CounterRng) -> (usize, Tree) {
     let rotation = Rotation::ALL[rng.below(6) as usize];
     let chunk = 1 + rng.below(3);
-    match rng.below(9) {
+    let level = rng.below(LEVELS.len() as u64) as usize;
+    let tree = match level {
         0 => Tree::raid0(3, chunk),
         1 => Tree::raid1(2 + rng.below(2) as usize),
         2 => Tree::raid10(2, chunk),
@@ -19,7 +25,8 @@ fn common_tree(rng: &mut CounterRng) -> Tree {
         6 => Tree::striped_parity(1, 2, 3, chunk, rotation),
         7 => Tree::Independent { children: vec![Tree::raid1(2), Tree::parity(1, 3, chunk, rotation)] },
         _ => random_tree(rng, 2),
-    }
+    };
+    (level, tree)
 }
 
 fn random_machine_policy(rng: &mut CounterRng) -> Policy {
@@ -32,15 +39,34 @@ fn random_machine_policy(rng: &mut CounterRng) -> Policy {
 /// One run of 40 requests, all of it drawn from `seed`; `None` where a member is too small for the tree.
 pub fn ran(seed: u64, trouble: FaultRates) -> Option<Machine> {
     let mut rng = Seed::new(seed).draws();
-    let tree = common_tree(&mut rng);
+    let (level, tree) = common_tree(&mut rng);
     let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 6 + rng.below(10)).collect();
     let policy = random_machine_policy(&mut rng);
     let depth = 1 + rng.below(12) as usize;
     let _replay = Replay(format!("run({seed}, {trouble:?}): depth {depth}, {} of {sizes:?}, {policy:?}", text(&tree)));
     let mut machine = Machine::new(&tree, &sizes, policy, trouble, rng)?;
+    machine.level = level;
     machine.run(40, depth);
     if !trouble.beyond || (trouble.deaths == 0 && machine.is_sound()) {
         machine.check();
     }
     Some(machine)
+}
+
+/// What may go wrong in schedules of any seed: each alone, all at once, and more than the levels bear.
+const MIXES: [FaultRates; 6] = [
+    FaultRates { deaths: 0, bad_sectors: 0, write_errors: 0, replacements: 0, beyond: false },
+    FaultRates { deaths: 30, bad_sectors: 0, write_errors: 10, replacements: 0, beyond: false },
+    FaultRates { deaths: 0, bad_sectors: 100, write_errors: 0, replacements: 0, beyond: false },
+    FaultRates { deaths: 40, bad_sectors: 0, write_errors: 0, replacements: 150, beyond: false },
+    FaultRates { deaths: 40, bad_sectors: 20, write_errors: 5, replacements: 150, beyond: false },
+    FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, replacements: 50, beyond: true },
+];
+
+/// The schedule of a seed, with the faults that go with it. `None` where a member would be too small for the tree.
+///
+/// # Panics
+/// Where the array breaks a promise: what it broke is the message.
+pub fn schedule(seed: u64) -> Option<Machine> {
+    ran(seed, MIXES[(seed % MIXES.len() as u64) as usize])
 }
