@@ -93,7 +93,7 @@ struct Place {
     whole_at: Option<Instant>,
 }
 
-/// See the [module's documentation](self).
+/// The members' bad days: who fails and when, who takes the place, and when a run that waits for that is over.
 #[derive(Debug, Default)]
 pub struct Outages {
     rebuild: Option<RebuildSpec>,
