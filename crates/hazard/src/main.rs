@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use raidlab_hazard::schedule::{schedule, LEVELS};
+use raidlab_types::number::f64_from;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -59,7 +60,7 @@ impl Counts {
     fn run(&self, seed: u64) -> bool {
         let told = std::panic::catch_unwind(|| {
             let Some(machine) = schedule(seed) else { return };
-            if seed % SAME_EVERY == 0 {
+            if seed.is_multiple_of(SAME_EVERY) {
                 let again = schedule(seed).map(|machine| machine.digest);
                 assert_eq!(again, Some(machine.digest), "the same seed did other operations");
             }
@@ -90,7 +91,7 @@ impl Counts {
 
     fn print(&self, took: Duration) {
         let done = self.done.load(Relaxed);
-        let per_s = done as f64 / took.as_secs_f64();
+        let per_s = f64_from(done) / took.as_secs_f64();
         println!("{done} schedules in {:.1} s, {per_s:.0} a second", took.as_secs_f64());
         println!(
             "{} requests done, {} refused, {} members rebuilt",
@@ -99,7 +100,7 @@ impl Counts {
             self.rebuilt.load(Relaxed)
         );
         for (level, count) in LEVELS.iter().zip(&self.of_level) {
-            println!("  {:4.1} %  {level}", 100.0 * count.load(Relaxed) as f64 / done.max(1) as f64);
+            println!("  {:4.1} %  {level}", 100.0 * f64_from(count.load(Relaxed)) / f64_from(done.max(1)));
         }
     }
 }
