@@ -189,6 +189,20 @@ def test_a_report_says_how_long_an_array_was_at_risk_and_what_its_users_felt(bad
     assert not [one for one in run_checks(analysis) if one.check == "not_steady" and one.verdict != "PASS"]
 
 
+def test_a_run_that_is_over_before_a_member_fails_has_a_report_without_bad_days(tmp_path: Path) -> None:
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    rebuild = 'rebuild = { throttle = "md" }'
+    text = file.read_text(encoding="utf-8").replace("missing = [2]", 'events = [{ at = "500s", fail = 2 }]\n' + rebuild)
+    text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "6s" }')
+    file.write_text(text, encoding="utf-8")
+    analysis = analyse(run_study(file, out=tmp_path / "runs"))
+    (row,) = rows_of(analysis)
+    assert row.sentence == "the run was over before a member failed."
+    drawn = make_figures(analysis)
+    assert not [figure for figure in drawn if figure.kind == "bad_days"]
+    assert render(analysis, drawn, run_checks(analysis))
+
+
 def test_a_run_that_is_over_first_says_how_far_it_came(tmp_path: Path) -> None:
     file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
     text = file.read_text(encoding="utf-8").replace("missing = [2]", 'events = [{ at = "2s", fail = 2 }]')

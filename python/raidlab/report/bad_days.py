@@ -92,6 +92,8 @@ def _cells(day: BadDay) -> dict[str, str]:
 
 def _sentence(day: BadDay, still: int | None) -> str:
     """What the day was like: what is kept, for how long, at what risk."""
+    if not day.risk_s:
+        return "the run was over before a member failed."
     throttle, said = f" at the throttle {day.throttle}" if day.throttle else "", []
     for name, words in ((REBUILDING, f"of rebuild{throttle}"), (DEGRADED, "without the lost member")):
         phase, kept = day.phase(name), day.kept_percent(name)

@@ -27,9 +27,14 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
     """One figure for each target on which members fail; two panels for each array and workload."""
     days = deepest(bad_days(analysis))
     for target in dict.fromkeys(day.point.target for day in days):
-        mine = [day for day in days if day.point.target == target and len(day.series) >= _LEAST_STRETCHES]
+        mine = [day for day in days if day.point.target == target and _is_drawn(day)]
         if mine:
             yield Figure(KIND, key_of(KIND, target), "Bad days", _caption(mine), tuple(_panels(analysis, mine)))
+
+
+def _is_drawn(day: BadDay) -> bool:
+    """Whether there is something to see: a member that was lost before the run was over, and enough seconds."""
+    return len(day.series) >= _LEAST_STRETCHES and day.risk_s > 0
 
 
 def deepest(days: list[BadDay]) -> list[BadDay]:
