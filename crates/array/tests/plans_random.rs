@@ -6,7 +6,7 @@
 
 use raidlab_hazard as harness;
 
-use harness::trees::{random_tree, recoverable, sound, text, Losses, Replay};
+use harness::trees::{random_tree, recoverable, sound, text, Losses, ReplayLine};
 use harness::{as_md_in_parts, random_policy, Bench};
 use proptest::prelude::*;
 use raidlab_array::plan::BadExtent;
@@ -133,7 +133,7 @@ fn scenario(seed: u64) {
     let mut rng = Seed::new(seed).draws();
     let tree = random_tree(&mut rng, 3);
     let Some((mut bench, sizes)) = random_bench(&tree, &mut rng) else { return };
-    let _replay = Replay(format!("scenario({seed}): {} of {sizes:?} under {:?}", text(&tree), bench.policy));
+    let _replay = ReplayLine(format!("scenario({seed}): {} of {sizes:?} under {:?}", text(&tree), bench.policy));
     let (members, flat) = (bench.members.clone(), bench.flat.clone());
     for _ in 0..3 {
         lose_some(&mut bench, &mut rng);

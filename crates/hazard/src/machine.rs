@@ -6,7 +6,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 
-use super::model::Model;
+use super::model::ReferenceModel;
 use super::trees::{sound, Losses};
 use super::{combine, move_pieces, Bench};
 use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, Policy, RebuildThrottle, Tree, OF_ARRAY};
@@ -44,7 +44,7 @@ struct RequestInFlight {
     user: Vec<u8>,
     began: u64,
     /// What a read may give.
-    allowed: Option<Model>,
+    allowed: Option<ReferenceModel>,
 }
 
 /// The simulator.
@@ -57,7 +57,7 @@ pub struct Machine {
     members: Vec<Vec<u8>>,
     dead: Vec<bool>,
     bad: BTreeSet<(usize, u64)>,
-    volumes: Vec<Model>,
+    volumes: Vec<ReferenceModel>,
     flying: Vec<OperationInFlight>,
     names: BTreeSet<OpId>,
     live: BTreeMap<u64, RequestInFlight>,
@@ -94,7 +94,7 @@ impl Machine {
             dead: vec![false; bench.members.len()],
             members: bench.members,
             bad: BTreeSet::new(),
-            volumes: bench.flat.iter().map(|content| Model::new(content)).collect(),
+            volumes: bench.flat.iter().map(|content| ReferenceModel::new(content)).collect(),
             flying: Vec::new(),
             names: BTreeSet::new(),
             live: BTreeMap::new(),

@@ -43,9 +43,9 @@ fn arguments() -> Result<Arguments, String> {
     Ok(found)
 }
 
-/// Counts of all that was run.
+/// ScheduleCounts of all that was run.
 #[derive(Default)]
-struct Counts {
+struct ScheduleCounts {
     begun: AtomicU64,
     done: AtomicU64,
     succeeded: AtomicU64,
@@ -55,7 +55,7 @@ struct Counts {
     broken: AtomicBool,
 }
 
-impl Counts {
+impl ScheduleCounts {
     /// Runs one schedule; whether every promise was kept.
     fn run(&self, seed: u64) -> bool {
         let told = std::panic::catch_unwind(|| {
@@ -106,7 +106,7 @@ impl Counts {
 }
 
 fn run_all(asked: &Arguments) -> bool {
-    let (counts, began) = (Counts::default(), Instant::now());
+    let (counts, began) = (ScheduleCounts::default(), Instant::now());
     std::thread::scope(|scope| {
         let workers: Vec<_> =
             (0..asked.jobs).map(|_| scope.spawn(|| counts.work(asked.seed << 32, asked.schedules))).collect();
@@ -132,7 +132,7 @@ fn main() -> ExitCode {
         }
     };
     let kept = match asked.replay {
-        Some(seed) => Counts::default().run(seed),
+        Some(seed) => ScheduleCounts::default().run(seed),
         None => run_all(&asked),
     };
     ExitCode::from(u8::from(!kept))

@@ -9,7 +9,7 @@ use raidlab_types::Extent;
 
 /// A write as one sector sees it.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct SectorVersion {
     value: u8,
     write: u64,
     /// When the write was over, and whether it succeeded.
@@ -18,26 +18,26 @@ struct Entry {
 
 /// The possible contents of one volume, or of one running read.
 #[derive(Debug, Clone)]
-pub struct Model {
-    sectors: Vec<Vec<Entry>>,
+pub struct ReferenceModel {
+    sectors: Vec<Vec<SectorVersion>>,
 }
 
-impl Model {
+impl ReferenceModel {
     /// A volume that certainly holds `content`.
-    pub fn new(content: &[u8]) -> Model {
-        let entry = |&value: &u8| vec![Entry { value, write: u64::MAX, done_at: Some(0) }];
-        Model { sectors: content.iter().map(entry).collect() }
+    pub fn new(content: &[u8]) -> ReferenceModel {
+        let entry = |&value: &u8| vec![SectorVersion { value, write: u64::MAX, done_at: Some(0) }];
+        ReferenceModel { sectors: content.iter().map(entry).collect() }
     }
 
     /// What a read of `extent` that begins now may give.
-    pub fn snapshot(&self, extent: Extent) -> Model {
-        Model { sectors: self.sectors[extent.lba as usize..extent.end() as usize].to_vec() }
+    pub fn snapshot(&self, extent: Extent) -> ReferenceModel {
+        ReferenceModel { sectors: self.sectors[extent.lba as usize..extent.end() as usize].to_vec() }
     }
 
     /// Write number `write` begins; `skip` sectors lie before the part of its `data` that begins at `lba`.
     pub fn begin(&mut self, write: u64, lba: u64, data: &[u8]) {
         for (sector, &value) in self.sectors[lba as usize..].iter_mut().zip(data) {
-            sector.push(Entry { value, write, done_at: None });
+            sector.push(SectorVersion { value, write, done_at: None });
         }
     }
 

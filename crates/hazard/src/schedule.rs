@@ -1,7 +1,7 @@
 //! Schedules: a tree, a policy, requests and faults, all drawn from one seed.
 
 use crate::machine::{FaultRates, Machine};
-use crate::trees::{random_tree, text, Replay};
+use crate::trees::{random_tree, text, ReplayLine};
 use crate::{as_md_in_parts, random_policy};
 use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_types::{CounterRng, Seed};
@@ -43,7 +43,8 @@ pub fn ran(seed: u64, trouble: FaultRates) -> Option<Machine> {
     let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 6 + rng.below(10)).collect();
     let policy = random_machine_policy(&mut rng);
     let depth = 1 + rng.below(12) as usize;
-    let _replay = Replay(format!("run({seed}, {trouble:?}): depth {depth}, {} of {sizes:?}, {policy:?}", text(&tree)));
+    let _replay =
+        ReplayLine(format!("run({seed}, {trouble:?}): depth {depth}, {} of {sizes:?}, {policy:?}", text(&tree)));
     let mut machine = Machine::new(&tree, &sizes, policy, trouble, rng)?;
     machine.level = level;
     machine.run(40, depth);

@@ -72,9 +72,9 @@ pub fn text(tree: &Tree) -> String {
 }
 
 /// Says on one line how to repeat a case, if the case fails.
-pub struct Replay(pub String);
+pub struct ReplayLine(pub String);
 
-impl Drop for Replay {
+impl Drop for ReplayLine {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("replay: {}", self.0);
