@@ -192,7 +192,9 @@ def test_a_cell_that_kills_its_workers_is_lost_by_name(monkeypatch: pytest.Monke
                 break
             found.append(done[0])
         runner.close()
-    assert lost == ["cell 5"] and sorted(map(str, found)) == sorted(f"cell {n}" for n in range(12) if n != 5)
+    # Without a failure allowed, what waits at the worker when the cell kills it counts as a suspect too: one at most.
+    assert "cell 5" in lost and len(lost) <= 2
+    assert sorted([*map(str, found), *lost]) == sorted(f"cell {n}" for n in range(12))
 
 
 @pytest.mark.slow
