@@ -62,7 +62,10 @@ device = "no-such-disk"
 """
 
 EXPECTED = [
-    r"ten.toml:8: array\[0\].groop: unknown key; did you mean 'group'\?; accepted: device, disks, events, group, load",
+    (
+        r"ten.toml:8: array\[0\].groop: unknown key; did you mean 'group'\?; "
+        "accepted: device, disks, events, group, load, missing"
+    ),
     (r"ten.toml:12: array\[1\].tree: 'raid6\(2\)': RAID 6 .* at least 4"),
     (r"ten.toml:16: array\[2\].tree: .*chunk of 1000 bytes is not a multiple of the sector of 512.*accepted"),
     (r"ten.toml:19: array\[3\].name: 'raid0': is already the name of array\[0\]; accepted"),
