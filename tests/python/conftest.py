@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import polars as pl
 import pytest
@@ -77,6 +78,12 @@ title = "Equal user capacity"
 reference = "raid0"
 equal = "user_capacity"
 """
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache a test: what another test of the same process simulated is not to change what this one sees."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache" / uuid4().hex))
 
 
 @pytest.fixture

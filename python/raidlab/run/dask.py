@@ -7,8 +7,9 @@ Invariants:
 - A worker that has another engine than this process is refused, before anything begins and with every batch: two
   engines in one run would be two experiments.
 - A batch takes a second or more, so that what Dask costs a task does not show; the longest cells go first.
-- A worker that dies is Dask's to replace, and its batch is run elsewhere. A batch that has cost too many workers is
-  taken apart; a cell that kills them alone is lost, by name.
+- A worker that dies is Dask's to replace, and its batch is run elsewhere. The cells of a batch that has cost too many
+  workers are suspects, for what waited beside the guilty one counts as well: each has the cluster to itself once, and
+  one that kills its workers then is lost, by name.
 - Nothing is written on a worker, and no result depends on which one it came from.
 """
 
@@ -174,7 +175,8 @@ class DaskRunner:
         self._cluster, self._stop = cluster, stop
         self._waiting: list[_Asked] = []
         self._is_sorted = True
-        self._alone: deque[_Asked] = deque()
+        self._suspects: deque[_Asked] = deque()
+        self._alone: Future[BatchAnswer] | None = None
         self._running: dict[Future[BatchAnswer], list[_Asked]] = {}
         self._ended: queue.SimpleQueue[Future[BatchAnswer]] = queue.SimpleQueue()
         self._done: deque[tuple[Hashable, CellAnswer | EngineError]] = deque()
@@ -206,17 +208,24 @@ class DaskRunner:
             self._take(_LOOK_EVERY_S)
 
     def _send(self) -> None:
-        """Keep the cluster busy."""
-        if not self._waiting and not self._alone:
+        """Keep the cluster busy; a suspect has it to itself."""
+        if self._suspects:
+            if not self._running:
+                self._alone = self._submit([self._suspects.popleft()])
+            return
+        if not self._waiting or self._alone is not None:
             return
         most = _AHEAD * max(self._cluster.threads, 1)
-        while len(self._running) < most and (self._waiting or self._alone):
-            batch = [self._alone.popleft()] if self._alone else self._batch(most)
-            future = self._cluster.client.submit(
-                run_batch, [one.request for one in batch], engine_digest(), pure=False, key=_task_name()
-            )
-            self._running[future] = batch
-            future.add_done_callback(self._ended.put)
+        while len(self._running) < most and self._waiting:
+            self._submit(self._batch(most))
+
+    def _submit(self, batch: list[_Asked]) -> Future[BatchAnswer]:
+        future = self._cluster.client.submit(
+            run_batch, [one.request for one in batch], engine_digest(), pure=False, key=_task_name()
+        )
+        self._running[future] = batch
+        future.add_done_callback(self._ended.put)
+        return future
 
     def _batch(self, most: int) -> list[_Asked]:
         """The longest cells that wait, as many as take long enough, and no more than leave the others some."""
@@ -254,21 +263,28 @@ class DaskRunner:
             future.add_done_callback(self._ended.put)
             return
         except KilledWorker:
-            self._take_apart(self._running.pop(future))
+            self._suspect(future)
             return
         except (CancelledError, OSError):
             raise self._gone() from None
-        batch = self._running.pop(future)
+        batch = self._leave(future)
         self._learn(batch, said)
         self._done += ((one.key, answer) for one, answer in zip(batch, said.answers, strict=False))
 
-    def _take_apart(self, batch: list[_Asked]) -> None:
-        """Of a batch that has cost too many workers, try every cell alone."""
-        if len(batch) > 1:
-            self._alone += batch
-        else:
+    def _leave(self, future: Future[BatchAnswer]) -> list[_Asked]:
+        if future is self._alone:
+            self._alone = None
+        return self._running.pop(future)
+
+    def _suspect(self, future: Future[BatchAnswer]) -> None:
+        """Of a batch that has cost too many workers, try every cell alone; one that was alone is lost."""
+        was_alone = future is self._alone
+        batch = self._leave(future)
+        if was_alone:
             key = batch[0].key
             self._done.append((key, CellLostError(str(key), _DEATHS)))
+        else:
+            self._suspects += batch
 
     def _learn(self, batch: list[_Asked], said: BatchAnswer) -> None:
         self._seen_work += sum(one.work for one in batch)
@@ -284,7 +300,7 @@ class DaskRunner:
     def close(self) -> list[KeyedAnswer]:
         """Cancel what has not ended, and give what was finished."""
         self._waiting.clear()
-        self._alone.clear()
+        self._suspects.clear()
         while not self._ended.empty():
             future = self._ended.get()
             if future in self._running and future.status == "finished":
