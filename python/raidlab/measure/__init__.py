@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raidlab.directory import Directory
 from raidlab.errors import OutputError, RaidlabError
@@ -29,6 +30,9 @@ from raidlab.run.machine_facts import MachineWatch
 from raidlab.run.progress import Progress, Silent
 from raidlab.study.cell import Drive
 
+if TYPE_CHECKING:
+    from raidlab.measure.hosts import Hosts
+
 
 def measure(
     asked: MeasureRequest,
@@ -38,8 +42,11 @@ def measure(
     argv: Sequence[str] = (),
     stop: StopFlag | None = None,
     elsewhere: Path | None = None,
+    hosts: Hosts | None = None,
 ) -> Run:
     """Measure, and keep the result in a new folder below ``out``; ``stop`` ends it, as a signal does.
+
+    With ``hosts``, targets are looked at, and driven, by these machines together.
 
     Should ``out`` fill up meanwhile, what was measured is finished below ``elsewhere``, if that is given.
 
@@ -53,9 +60,9 @@ def measure(
     RaidlabError
         Before anything is measured; then nothing is kept.
     """
-    loaded, subjects = plan_of(asked)
+    loaded, subjects = plan_of(asked, hosts)
     measurement = Measurement(
-        loaded, subjects, asked, seed=asked.seed, progress=progress or Silent(), stop=stop or StopFlag()
+        loaded, subjects, asked, hosts=hosts, seed=asked.seed, progress=progress or Silent(), stop=stop or StopFlag()
     )
     for note in asked.notes:
         measurement.progress.note(note)

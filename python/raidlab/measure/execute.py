@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeGuard, cast
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.measure.places import WHOLE
@@ -24,7 +24,8 @@ from raidlab.results.facts import BudgetFacts, MeasureFacts, MeterFacts, MoreFac
 from raidlab.results.outcome import CellOutcome, Outcome
 from raidlab.run.members import Members, device_bytes, member_files
 from raidlab.run.request import cell_limit, cell_policy, direct_request
-from raidlab.run.schedule import bytes_per_s
+from raidlab.run.runner import Answer, Runner
+from raidlab.run.schedule import TextOf, bytes_per_s
 from raidlab.run.session import Session
 from raidlab.run.target_facts import note_state_after, opened_member
 from raidlab.stats import MOST_REPEATS, wants_more
@@ -36,6 +37,9 @@ from raidlab.study.expand import NULL, PILOT, expand_null
 from raidlab.study.target import Amount
 from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
+
+if TYPE_CHECKING:
+    from raidlab.measure.hosts import Hosts
 
 # Five rounds are a minute at least.
 LEAST_ROUND_NS = 12_000_000_000
@@ -60,17 +64,41 @@ class Measurement(Session):
     """What pilots found, by subject and load."""
     steadied: list[WarmupRounds] = field(default_factory=list)
     """What the rounds before measuring came to."""
+    hosts: Hosts | None = None
+    """The machines that measure together; None for this one."""
     _members: dict[str, Members] = field(default_factory=dict)
 
     def outcomes(self) -> Generator[Outcome, None, None]:
         """Measure, and yield each outcome when it is there."""
-        with made_members(self.subjects, self.loaded.geometry.trees) as members:
+        with self._made_members() as members:
             self._members = members
             self._make_ready()
             for step in (self._null, self._pilots, self._until_steady, self._measure):
                 if self.status == "complete":
                     yield from step()
-            note_state_after(self.live_members)
+            if self.hosts is None:
+                note_state_after(self.live_members)
+            else:
+                self.hosts.member_facts_after(self.live_members)
+
+    @contextmanager
+    def _made_members(self) -> Iterator[dict[str, Members]]:
+        if self.hosts is None:
+            with made_members(self.subjects, self.loaded.geometry.trees) as members:
+                yield members
+            return
+        with self.hosts.made_members() as theirs:
+            yield {self.subjects[0].name: theirs}
+
+    def _run(
+        self, expansion: Expansion, text_of: TextOf, title: str, runner: Runner | None = None
+    ) -> Iterator[Outcome]:
+        if self.hosts is not None:
+            runner = self.hosts.runner()
+        yield from super()._run(expansion, text_of, title, runner)
+
+    def _first(self, request: str) -> Answer | None:
+        return super()._first(request) if self.hosts is None else cast(Answer, self.hosts.run(request))
 
     def member_shape(self, target: str, array: str) -> tuple[int, int]:
         """The size of a subject's smallest target, and the sector its sizes are counted in."""
@@ -95,6 +123,8 @@ class Measurement(Session):
             "precision_percent": asked.precision_percent,
             "span_percent": [100 * share for share in asked.span],
         }
+        if self.hosts is not None:
+            measure["hosts"] = [host.facts for host in self.hosts.hosts]
         return {"members_of": self.members_of, "measure": measure}
 
     def _subject(self, cell: Cell) -> ResultLine:
@@ -144,12 +174,15 @@ class Measurement(Session):
     def _note_targets(self, subject: ResultLine, targets: list[Opaque | None]) -> None:
         first = len(self.live_members)
         self.members_of[subject.name] = list(range(first, first + len(targets)))
-        for number, facts in enumerate(targets):
-            place = subject.places[number % len(subject.places)]
-            member = opened_member(facts, place.kind)
+        places = [subject.places[number % len(subject.places)] for number in range(len(targets))]
+        if self.hosts is None:
+            members = [opened_member(facts, place.kind) for facts, place in zip(targets, places, strict=True)]
+        else:
+            members = self.hosts.member_facts(targets)
+        for member, place in zip(members, places, strict=True):
             path = member.get("path")
             member["name"], member["subject"] = place.word, subject.name
-            member["identity"] = identity_of(Path(path)) if path else None
+            member["identity"] = identity_of(Path(path)) if path and self.hosts is None else None
             self.live_members.append(member)
 
     def _null(self) -> Iterator[Outcome]:
@@ -249,7 +282,7 @@ class Measurement(Session):
                 yield make_cell("live", cell.array, cell.workload, cell.load, repeat, self.seed)
 
     def _check_after(self, cell: Cell) -> None:
-        if cell.target == "live" and (sentence := self._lost_target(cell.array.name)):
+        if self.hosts is None and cell.target == "live" and (sentence := self._lost_target(cell.array.name)):
             raise CellFailedError(sentence)
 
     def _lost_target(self, subject: str) -> str | None:

@@ -35,6 +35,7 @@ from raidlab.study.workload import Workload
 
 if TYPE_CHECKING:
     from raidlab._core import TreeFacts
+    from raidlab.measure.hosts import Hosts
 
 TOTAL = "total"
 DIRECT, ARRAY = "direct", "live"
@@ -86,14 +87,18 @@ class TargetGeometry(Geometry):
         return {"leaves": len(sizes), "user_bytes": sum(sizes), "storage_efficiency": 1.0}
 
 
-def plan_of(asked: MeasureRequest) -> tuple[LoadedStudy, list[ResultLine]]:
-    """The study of all that is asked, and its subjects; nothing is opened.
+def plan_of(asked: MeasureRequest, hosts: Hosts | None = None) -> tuple[LoadedStudy, list[ResultLine]]:
+    """The study of all that is asked, and its subjects; nothing is opened. With ``hosts``, targets are theirs.
 
     Raises `InputError` or `RefusedError` for what cannot be measured.
     """
-    wanted = wanted_targets(
-        asked.targets, asked.destroy, writes=writes_at_all(asked.workload), file_bytes=asked.file_bytes, span=asked.span
-    )
+    writes = writes_at_all(asked.workload)
+    if hosts is None:
+        wanted = wanted_targets(
+            asked.targets, asked.destroy, writes=writes, file_bytes=asked.file_bytes, span=asked.span
+        )
+    else:
+        wanted = hosts.open(asked, writes=writes)
     subjects = subjects_of(wanted, each=asked.each)
     check_depths(subjects, asked.load, asked.drive.workers)
     check_drive(subjects, asked.drive)

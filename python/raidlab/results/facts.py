@@ -575,6 +575,16 @@ class WarmupRounds(TypedDict):
     steady: bool
 
 
+class HostFacts(TypedDict):
+    """A machine that measured together with others, and how far its clock was ahead of that of the one who asked."""
+
+    name: str
+    address: str
+    targets: Count
+    clock_offset_ns: int
+    clock_uncertainty_ns: Count
+
+
 class MeasureFacts(TypedDict):
     """What a measurement without a study file was."""
 
@@ -583,6 +593,7 @@ class MeasureFacts(TypedDict):
     drive: MeterFacts
     warmups: list[Pilot]
     steadied: NotRequired[list[WarmupRounds] | None]
+    hosts: NotRequired[list[HostFacts]]
     precision_percent: float | None
     span_percent: Annotated[list[float], Field(min_length=2, max_length=2)]
 

@@ -281,6 +281,7 @@ class DirectCell(Drive):
     destroy: list[str] = []
     load: CellLoad
     workload: DrawnRequests
+    begin_at_unix_ns: int | None = None
     warmup: Limit = Limit()
     measure: Limit
 

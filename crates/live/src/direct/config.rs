@@ -58,6 +58,10 @@ pub struct DirectConfig {
     /// How much of what raidlab wrote is compared with what comes back.
     #[serde(default)]
     pub verify: Verify,
+    /// Wait, all ready, until this time of the machine's clock (nanoseconds of the Unix epoch), so that several machines
+    /// begin together.
+    #[serde(default)]
+    pub begin_at_unix_ns: Option<u64>,
     /// Until when completions of all workers together do not count.
     #[serde(default)]
     pub warmup: Limit,

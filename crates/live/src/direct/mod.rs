@@ -43,6 +43,9 @@ use shared::SharedWindow;
 use span::Sectors;
 use worker_pool::WorkerPool;
 
+/// Beyond this, two machines' clocks disagree rather than that somebody has time to wait.
+const LONGEST_WAIT_NS: u64 = 300_000_000_000;
+
 /// Runs a cell over plain targets. `observer` is told of progress about seven times a second, and may end the run with
 /// what it has.
 ///
@@ -107,6 +110,12 @@ fn check(config: &DirectConfig) -> Result<(), LiveError> {
     if let Some(i) = config.targets.iter().position(TargetSpec::is_emulated) {
         let message = "an emulated disk is a member of a tree: its engine is \"live\", with {\"kind\": \"member\"}";
         return Err(LiveError::bad(format!("targets[{i}].kind"), message));
+    }
+    if config.begin_at_unix_ns.is_some_and(|at| at > worker_pool::unix_ns().saturating_add(LONGEST_WAIT_NS)) {
+        return Err(LiveError::bad(
+            "begin_at_unix_ns",
+            "is more than five minutes away; accepted: a moment before that",
+        ));
     }
     if config.batch == Some(0) {
         return Err(LiveError::bad("batch", "0 must be at least 1"));

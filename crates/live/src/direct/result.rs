@@ -54,6 +54,8 @@ pub struct DirectFacts {
     pub sector_bytes: u32,
     /// What times were read from.
     pub clock: &'static str,
+    /// When the load began, warm-up and all, by the machine's clock: nanoseconds of the Unix epoch.
+    pub began_unix_ns: u64,
     /// Most requests submitted or taken in a turn; none: no limit.
     pub batch: Option<u32>,
     /// Whether completions were watched for.

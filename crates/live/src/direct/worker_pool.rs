@@ -27,10 +27,12 @@ use raidlab_load::{Backlog, Generator, Load, Recorder, SizeSpec};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Seed};
 use rustix::thread::{sched_setaffinity, CpuSet};
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::mpsc::{channel, Sender};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, ScopedJoinHandle};
+use std::time::SystemTime;
 
 type Handle<'scope> = ScopedJoinHandle<'scope, Option<Outcome>>;
 /// Whether a worker could be set up.
@@ -87,6 +89,7 @@ impl<'a> WorkerPool<'a> {
         }
         let volumes: Vec<Vec<WorkerVolume<'_>>> = self.shares.iter().map(|share| self.volumes(share)).collect();
         let (workers, clock) = (loads.len(), OnceLock::new());
+        let mut began_unix_ns = 0;
         let mut devices = Devices::below(self.targets.iter().map(|t| &t.facts).enumerate());
         let run = std::thread::scope(|scope| -> Result<_, LiveError> {
             let (ready, all_ready) = channel();
@@ -103,8 +106,10 @@ impl<'a> WorkerPool<'a> {
             let set_up = all_ready.iter().take(workers).collect::<Result<Vec<()>, LiveError>>();
             // A worker that panicked has said nothing; joining it passes that on.
             let is_complete = set_up.as_ref().is_ok_and(|all| all.len() == workers);
+            let called_off = is_complete && self.await_beginning(observer).is_break();
+            began_unix_ns = unix_ns();
             let clock = *clock.get_or_init(|| is_complete.then(Clock::start));
-            let interrupted = clock.is_some_and(|clock| self.watch(clock, &mut devices, observer));
+            let interrupted = clock.is_some_and(|clock| self.watch(clock, &mut devices, observer)) || called_off;
             let join = |handle: Handle<'_>| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let outcomes: Vec<Outcome> = handles.into_iter().filter_map(join).collect();
             set_up.map(|_| (outcomes, interrupted))
@@ -113,7 +118,7 @@ impl<'a> WorkerPool<'a> {
         if !interrupted && !stopped && outcomes.iter().all(|o| o.failure.is_none()) {
             self.read_back(&mut outcomes);
         }
-        Ok(self.result(outcomes, &devices, interrupted || stopped))
+        Ok(self.result(outcomes, &devices, began_unix_ns, interrupted || stopped))
     }
 
     /// Compares a sample of what was written, now that nobody waits for it.
@@ -269,6 +274,23 @@ impl<'a> WorkerPool<'a> {
         }
     }
 
+    /// Waits until the load is to begin; breaks off, and has the workers stop, if the observer will not wait.
+    fn await_beginning(&self, observer: OnProgress<'_>) -> ControlFlow<()> {
+        let Some(begin_at) = self.config.begin_at_unix_ns else { return ControlFlow::Continue(()) };
+        loop {
+            let left = Duration::from_ns(begin_at.saturating_sub(unix_ns()));
+            if left == Duration::ZERO {
+                return ControlFlow::Continue(());
+            }
+            let (stage, elapsed) = (RunStage::Running, Duration::ZERO);
+            if observer(RunProgress { stage, fraction: 0.0, requests: 0, elapsed }).is_break() {
+                self.shared.stop();
+                return ControlFlow::Break(());
+            }
+            std::thread::sleep(std::time::Duration::from_nanos(left.min(PULSE).as_ns()));
+        }
+    }
+
     /// Tells the observer how far it is until all workers have ended, and reads the devices' counters when their windows
     /// open and close. True if the observer stopped it.
     fn watch(&self, clock: Clock, devices: &mut Devices, observer: OnProgress<'_>) -> bool {
@@ -303,7 +325,13 @@ impl<'a> WorkerPool<'a> {
         }
     }
 
-    fn result(self, mut outcomes: Vec<Outcome>, devices: &Devices, interrupted: bool) -> DirectResult {
+    fn result(
+        self,
+        mut outcomes: Vec<Outcome>,
+        devices: &Devices,
+        began_unix_ns: u64,
+        interrupted: bool,
+    ) -> DirectResult {
         let config = self.config;
         let mut checks = self.warnings.into_inner().unwrap_or_else(PoisonError::into_inner);
         let uses_files = self.targets.iter().any(|t| matches!(t.store, Store::Fd(_)));
@@ -327,6 +355,7 @@ impl<'a> WorkerPool<'a> {
             depths: self.shares.iter().filter_map(depth).collect(),
             registered_buffers: all_registered,
             sector_bytes: self.sector_bytes,
+            began_unix_ns,
             clock: outcomes.first().map_or("", |o| o.clock),
             batch: config.batch,
             busy: config.busy,
@@ -404,6 +433,12 @@ fn together(outcomes: &[Outcome]) -> Recorder {
     let mut all = recorders[last].clone();
     recorders.iter().enumerate().filter(|(i, _)| *i != last).for_each(|(_, other)| all.merge(other));
     all
+}
+
+/// The machine's clock.
+pub(super) fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Binds this thread to a processor.

@@ -19,10 +19,13 @@ import typer
 
 from raidlab.cli.endings import exit_code, say_cut_short
 from raidlab.cli.options import argument, flag, number, option
+from raidlab.errors import InputError
 
 if TYPE_CHECKING:
     from raidlab.measure import MeasureRequest
+    from raidlab.measure.hosts import Hosts
     from raidlab.results import Run
+    from raidlab.run.interrupt import StopFlag
 
 EXAMPLES = """\b
 Examples:
@@ -149,6 +152,15 @@ def requests(
             "pairs then, 5 by default.",
         ),
     ] = None,
+    cluster: Annotated[
+        str | None,
+        option(
+            "ADDRESS",
+            "Measure from all machines of this Dask cluster at once (tcp://HOST:8786): each drives the targets as it "
+            "sees them, with its share of the depth or rate.",
+        ),
+    ] = None,
+    hosts: Annotated[int | None, number("How many of its machines; all by default.", 1, 10_000)] = None,
     out: Annotated[str | None, option("DIR", "Keep the result in a run folder below this directory.")] = None,
     as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of tables.")] = False,
 ) -> None:
@@ -194,14 +206,35 @@ def requests(
     )
     if witness is not None:
         refuse_beside_witness(
-            {"--out": out, "--precision": precision, "--until-steady": "on" if until_steady else None}
+            {
+                "--cluster": cluster,
+                "--out": out,
+                "--precision": precision,
+                "--until-steady": "on" if until_steady else None,
+            }
         )
         raise typer.Exit(witness_and_print(asked, as_json=as_json))
-    raise typer.Exit(measure_and_print(asked, out=out, as_json=as_json, argv=["raidlab", *sys.argv[1:]]))
+    if hosts is not None and cluster is None:
+        raise InputError.one("--hosts", "are those of a cluster", value=str(hosts), accepted="it beside --cluster")
+    if cluster is not None and each:
+        raise InputError.one("--each", "is not for several machines", accepted="it without --cluster")
+    argv = ["raidlab", *sys.argv[1:]]
+    raise typer.Exit(measure_and_print(asked, out=out, as_json=as_json, argv=argv, cluster=cluster, count=hosts))
 
 
-def measure_and_print(asked: MeasureRequest, *, out: str | None, as_json: bool, argv: Sequence[str]) -> int:
-    """Measure, print, and return the exit code; ``out``, if any, is where a run folder is kept."""
+def measure_and_print(
+    asked: MeasureRequest,
+    *,
+    out: str | None,
+    as_json: bool,
+    argv: Sequence[str],
+    cluster: str | None = None,
+    count: int | None = None,
+) -> int:
+    """Measure, print, and return the exit code.
+
+    ``out``, if any, is where a run folder is kept; ``cluster`` and ``count`` say which machines measure together.
+    """
     from raidlab.measure import measure
     from raidlab.run.interrupt import StopFlag, catching_signals
     from raidlab.run.progress import progress_on
@@ -209,10 +242,20 @@ def measure_and_print(asked: MeasureRequest, *, out: str | None, as_json: bool, 
     stop = StopFlag()
     with ExitStack() as made:
         made.enter_context(catching_signals(stop))
+        hosts = None if cluster is None else made.enter_context(_hosts(cluster, count, stop))
         # What is not kept still wants a place until it is printed.
         place, elsewhere = (_temporary(made), _in_memory(made)) if out is None else (Path(out), None)
-        run = measure(asked, place, progress=progress_on(sys.stderr), argv=argv, stop=stop, elsewhere=elsewhere)
+        run = measure(
+            asked, place, progress=progress_on(sys.stderr), argv=argv, stop=stop, elsewhere=elsewhere, hosts=hosts
+        )
         return _print(run, as_json=as_json, kept=out is not None)
+
+
+def _hosts(cluster: str, count: int | None, stop: StopFlag) -> Hosts:
+    # Not at the head: Dask is slow to import, and need not be installed.
+    from raidlab.measure.hosts import Hosts
+
+    return Hosts(cluster, count, stop)
 
 
 def _temporary(made: ExitStack, parent: str | None = None) -> Path:

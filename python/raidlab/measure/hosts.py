@@ -1,0 +1,380 @@
+"""One measurement from several machines at once: each is a worker of a Dask cluster and drives its share of the load.
+
+Who the machines are, how they are started and how they trust each other is Dask's. Here each is given the same targets
+(as it sees them), told when to begin, and what they answer is put together (`merge`) as if one machine had done it.
+
+Invariants:
+
+- Nobody begins before all are ready. They begin at one moment: each one's clock is compared with this one's beforehand,
+  and how far apart they were is in the facts.
+- A host that is lost ends the measurement and is named; what was measured before stands.
+- A host makes files only in its own targets, as a measurement there would, and removes them when the one who asked for
+  them has gone, however he went.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+from raidlab.errors import CellFailedError, InputError, RaidlabError
+from raidlab.measure.merge import Part, merged
+from raidlab.measure.places import Place, TargetSpec, wanted_targets
+from raidlab.run.dask import Cluster
+from raidlab.run.interrupt import StopFlag
+from raidlab.run.members import Members, member_files
+from raidlab.run.runner import Answer, KeyedAnswer, check_ended, run_request
+from raidlab.run.target_facts import note_state_after, opened_member
+from raidlab.study.expand import derive_seed
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from raidlab.measure.request import MeasureRequest
+    from raidlab.results.answer import CellAnswer
+    from raidlab.results.facts import HostFacts, Member
+
+T = TypeVar("T")
+
+# Between two machines' clocks so many answers are taken, and the quickest one is believed.
+_CLOCK_LOOKS = 9
+# From when all are told to when they begin: by then each has opened its targets and set up its buffers.
+_LEAD_NS = 1_000_000_000
+_LOOK_EVERY_S = 0.1
+_CLOSING_S = 30.0
+# Of this process: which measurements that it takes part in are to stop.
+_STOPPED: set[str] = set()
+
+
+class HostAgent:
+    """What drives the targets of one machine; it lives in a worker as long as whoever asked for it is connected."""
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+        self._made = ExitStack()
+        self._places: list[Place] = []
+
+    def open(self, words: Sequence[str], destroy: Sequence[str], file_bytes: int, *, writes: bool) -> list[TargetSpec]:
+        """Look at the targets as this machine sees them."""
+        found = wanted_targets(words, destroy, writes=writes, file_bytes=file_bytes)
+        self._places = [place for target in found for place in target.places]
+        return found
+
+    def members(self) -> Members:
+        """The targets as the engine takes them; in directories files are made, and removed by `close`."""
+        directories = [place.path for place in self._places if place.kind == "directory" and place.path is not None]
+        made = iter(())
+        if directories:
+            size = next(place.size_bytes for place in self._places if place.kind == "directory")
+            words = ("TARGET", "a smaller --file-size")
+            made = iter(self._made.enter_context(member_files(directories, len(directories), size, words)))
+        return [place.member(next(made) if place.kind == "directory" else None) for place in self._places]
+
+    def run(self, request: str) -> Answer:
+        """Run a cell to its end, or until this measurement is stopped."""
+        return run_request(request, lambda _share: self._session not in _STOPPED)
+
+    def facts(self, targets: list[Any]) -> list[Member]:
+        """What the engine found of the targets, and what this machine knows besides."""
+        return [opened_member(facts, place.kind) for facts, place in zip(targets, self._places, strict=True)]
+
+    def facts_after(self, members: list[Member]) -> list[Member]:
+        """The same, with the state of what lies below by now."""
+        note_state_after(members)
+        return members
+
+    def close(self) -> None:
+        """Remove what was made."""
+        _STOPPED.discard(self._session)
+        self._made.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _stop(session: str) -> None:
+    _STOPPED.add(session)
+
+
+def _clock_ns() -> int:
+    return time.time_ns()
+
+
+@dataclass
+class Host:
+    """One of the machines."""
+
+    name: str
+    address: str
+    """The worker's, as Dask says it."""
+    agent: Any
+    clock_offset_ns: int
+    """Its clock minus this machine's."""
+    clock_uncertainty_ns: int
+    """Half of what the quickest answer took."""
+    targets: int = 0
+
+    @property
+    def facts(self) -> HostFacts:
+        """What a run keeps of it."""
+        return {
+            "name": self.name,
+            "address": self.address,
+            "targets": self.targets,
+            "clock_offset_ns": self.clock_offset_ns,
+            "clock_uncertainty_ns": self.clock_uncertainty_ns,
+        }
+
+
+class Hosts:
+    """The machines of a cluster that measure together; a context, at whose end they are let go.
+
+    Parameters
+    ----------
+    address : str
+        A Dask scheduler's.
+    count : int, optional
+        How many of its machines take part, in the order of their names; all of them if left out.
+
+    Raises
+    ------
+    InputError
+        Where there is no such cluster, or it has fewer machines.
+    """
+
+    def __init__(self, address: str, count: int | None = None, stop: StopFlag | None = None) -> None:
+        self._stop = stop or StopFlag()
+        self._session = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
+        self._cluster = Cluster(address)
+        self.hosts: list[Host] = []
+        try:
+            self._connect(count)
+        except BaseException:
+            self._cluster.close()
+            raise
+
+    @property
+    def _client(self) -> Client:
+        return self._cluster.client
+
+    def _connect(self, count: int | None) -> None:
+        workers = self._workers()
+        # A worker a machine and name: two on one machine would drive it twice.
+        named = sorted((str(facts.get("name") or address), address) for address, facts in workers.items())
+        if count is not None and count > len(named):
+            raise InputError.one(
+                "--hosts", f"the cluster has {len(named)}", value=str(count), accepted=f"1 to {len(named)}"
+            )
+        for name, address in named[:count]:
+            agent = self._client.submit(
+                HostAgent,
+                self._session,
+                actor=True,
+                workers=[address],
+                pure=False,
+                key=f"raidlab-{self._session}-{name}",
+            )
+            offset_ns, uncertainty_ns = self._clock(address)
+            host = Host(_short(name, address), address, None, offset_ns, uncertainty_ns)
+            host.agent = self._result(host, agent)
+            self.hosts.append(host)
+
+    def _workers(self) -> dict[str, Any]:
+        return cast("dict[str, Any]", self._client.scheduler_info(n_workers=-1)["workers"])
+
+    def _clock(self, address: str) -> tuple[int, int]:
+        """How far a machine's clock is ahead of this one's, and how well that is known."""
+        looks = []
+        for _ in range(_CLOCK_LOOKS):
+            asked = time.time_ns()
+            theirs = cast(int, self._client.run(_clock_ns, workers=[address])[address])
+            took = time.time_ns() - asked
+            looks.append((took // 2, theirs - asked - took // 2))
+        uncertainty_ns, offset_ns = min(looks)
+        return offset_ns, uncertainty_ns
+
+    def _all(self, ask: Callable[[Host], Any]) -> list[Any]:
+        """Ask all at once, and wait for all; what one raises is said of it by name."""
+        asked = [(host, ask(host)) for host in self.hosts]
+        try:
+            return [self._result(host, future) for host, future in asked]
+        except BaseException:
+            self.stop()
+            raise
+
+    def _result(self, host: Host, future: Any) -> Any:
+        """What a host answers, if it lives."""
+        stopped = False
+        while True:
+            if self._stop() and not stopped:
+                self.stop()
+                stopped = True
+            try:
+                return future.result(timeout=_LOOK_EVERY_S)
+            except TimeoutError:
+                pass
+            except InputError as error:
+                raise InputError(
+                    [replace(problem, message=f"on {host.name}: {problem.message}") for problem in error.problems]
+                ) from None
+            except RaidlabError:
+                raise
+            except (OSError, ValueError, RuntimeError) as error:
+                if host.address in self._workers():
+                    raise CellFailedError(f"host {host.name}: {error}", "io", "--cluster") from None
+            if host.address not in self._workers():
+                raise CellFailedError(f"host {host.name} ({host.address}) is lost", "lost", "--cluster")
+
+    def open(self, asked: MeasureRequest, *, writes: bool) -> list[TargetSpec]:
+        """The targets of all hosts, one host's after another's, each said with its host's name."""
+        each = self._all(lambda host: host.agent.open(asked.targets, asked.destroy, asked.file_bytes, writes=writes))
+        found = []
+        for host, targets in zip(self.hosts, each, strict=True):
+            host.targets = len(targets)
+            for target in targets:
+                if target.tree is not None:
+                    accepted = "plain targets"
+                    raise InputError.one(
+                        "TARGET", "is an array, and hosts drive none", value=f"'{target.word}'", accepted=accepted
+                    )
+                places = tuple(replace(place, word=f"{host.name}:{place.word}") for place in target.places)
+                found.append(replace(target, word=places[0].word, name="", places=places))
+        return found
+
+    @contextmanager
+    def made_members(self) -> Iterator[Members]:
+        """The targets of all hosts as the engine takes them."""
+        yield [member for members in self._all(lambda host: host.agent.members()) for member in members]
+
+    def member_facts(self, targets: Sequence[Any]) -> list[Member]:
+        """What is known of each target, as its own host sees it."""
+        parts = iter(self._split(targets))
+        return [facts for one in self._all(lambda host: host.agent.facts(next(parts))) for facts in one]
+
+    def member_facts_after(self, members: list[Member]) -> None:
+        """Note what became of what lies below the targets."""
+        parts = iter(self._split(members))
+        members[:] = [facts for one in self._all(lambda host: host.agent.facts_after(next(parts))) for facts in one]
+
+    def _split(self, each: Sequence[T]) -> list[list[T]]:
+        begin, found = 0, []
+        for host in self.hosts:
+            found.append(list(each[begin : begin + host.targets]))
+            begin += host.targets
+        return found
+
+    def run(self, request: str) -> CellAnswer:
+        """Run a cell on all of them, begun together."""
+        asked = json.loads(request)
+        begin_at_ns = time.time_ns() + _LEAD_NS
+        texts = iter(self._shares(asked, begin_at_ns))
+        answers = self._all(lambda host: host.agent.run(next(texts)))
+        warmup_ns = (asked.get("warmup") or {}).get("duration") or 0
+        parts = [
+            Part(host.name, answer, answer["facts"]["engine"]["began_unix_ns"] - host.clock_offset_ns + warmup_ns)
+            for host, answer in zip(self.hosts, answers, strict=True)
+        ]
+        return merged(parts, asked["seed"])
+
+    def _shares(self, asked: dict[str, Any], begin_at_ns: int) -> list[str]:
+        """What each is to do: its own targets, its share of the depth or the rate, requests of its own."""
+        targets, spans = self._split(asked["targets"]), self._split(asked.get("spans") or [])
+        found = []
+        for number, host in enumerate(self.hosts):
+            found.append(
+                json.dumps(
+                    {
+                        **asked,
+                        "targets": targets[number],
+                        "spans": spans[number],
+                        "seed": derive_seed(asked["seed"], f"host {number}"),
+                        "load": _share(asked["load"], number, len(self.hosts)),
+                        "begin_at_unix_ns": begin_at_ns + host.clock_offset_ns,
+                    },
+                    sort_keys=True,
+                )
+            )
+        return found
+
+    def runner(self) -> HostsRunner:
+        """What runs cells on all of them."""
+        return HostsRunner(self, self._stop)
+
+    def stop(self) -> None:
+        """Have all of them end what they are doing."""
+        living = [host.address for host in self.hosts if host.address in self._workers()]
+        if living:
+            with suppress(OSError, TimeoutError):
+                self._client.run(_stop, self._session, workers=living, on_error="ignore")
+
+    def close(self) -> None:
+        """Have them remove what they made, and let them go."""
+        for host in self.hosts:
+            with suppress(Exception):
+                if host.agent is not None and host.address in self._workers():
+                    host.agent.close().result(timeout=_CLOSING_S)
+        self._cluster.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _short(name: str, address: str) -> str:
+    """What a worker is called: its name, if somebody gave it one, else where it is."""
+    return address.partition("//")[2] if name == address else name
+
+
+def _share(load: dict[str, Any], number: int, count: int) -> dict[str, Any]:
+    """One host's share of a load."""
+    found = dict(load)
+    for key in ("depth", "max_in_flight"):
+        if found.get(key) is not None:
+            found[key] = found[key] // count + (number < found[key] % count)
+    if "arrival" in found:
+        found["arrival"] = {**found["arrival"], "rate_per_s": found["arrival"]["rate_per_s"] / count}
+    return found
+
+
+class HostsRunner:
+    """Runs one request after another on all hosts at once, in the order they were submitted."""
+
+    def __init__(self, hosts: Hosts, stop: StopFlag) -> None:
+        self._hosts, self._stop = hosts, stop
+        self._queue: deque[tuple[Hashable, str]] = deque()
+        self._cut: list[KeyedAnswer] = []
+
+    def submit(self, key: Hashable, request: str) -> None:
+        """Queue a request."""
+        self._queue.append((key, request))
+
+    def next_done(self) -> KeyedAnswer | None:
+        """Run the next request."""
+        if not self._queue:
+            return None
+        if self._stop():
+            raise KeyboardInterrupt
+        key, request = self._queue.popleft()
+        try:
+            answer = self._hosts.run(request)
+            if answer["all"]["requests"] and (answer.get("stopped_by") or answer["interrupted"]):
+                self._cut.append((key, {**answer, "interrupted": True}))
+            check_ended(answer.get("stopped_by"), interrupted=answer["interrupted"])
+        except CellFailedError as error:
+            raise CellFailedError(str(error), error.kind, error.key, str(key)) from None
+        return key, answer
+
+    def close(self) -> list[KeyedAnswer]:
+        """Drop what is queued; the cell that was ended early, if one was."""
+        self._queue.clear()
+        cut, self._cut = self._cut, []
+        return cut
