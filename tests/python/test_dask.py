@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conftest import SMALL_STUDY
+from machines import cluster_of, namespaces
 from raidlab.api import run_study
 from raidlab.errors import CellLostError, InputError
 from raidlab.run import dask
@@ -28,88 +25,6 @@ from raidlab.run.progress import Progress
 pytest.importorskip("distributed", reason="Dask is not installed (raidlab[dask])")
 
 PATIENCE_S = 120
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-BRIDGE, SPACES = "raidlab-dask", [f"raidlab-dask-{number}" for number in (1, 2, 3)]
-
-
-def _ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, capture_output=True)
-
-
-@contextmanager
-def _machines() -> Iterator[list[list[str]]]:
-    """Three network namespaces on one bridge, as three machines: what a command in each begins with."""
-    try:
-        _ip("link", "add", BRIDGE, "type", "bridge")
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("network namespaces need root")
-    try:
-        _ip("addr", "add", "10.213.47.1/24", "dev", BRIDGE)
-        _ip("link", "set", BRIDGE, "up")
-        for number, space in enumerate(SPACES, start=1):
-            _ip("netns", "add", space)
-            _ip("link", "add", f"rl-dask{number}", "type", "veth", "peer", "name", "eth0", "netns", space)
-            _ip("link", "set", f"rl-dask{number}", "master", BRIDGE, "up")
-            _ip("-n", space, "addr", "add", f"10.213.47.1{number}/24", "dev", "eth0")
-            _ip("-n", space, "link", "set", "eth0", "up")
-            _ip("-n", space, "link", "set", "lo", "up")
-        yield [["ip", "netns", "exec", space] for space in SPACES]
-    finally:
-        for space in SPACES:
-            subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
-        _ip("link", "del", BRIDGE)
-
-
-@contextmanager
-def _processes(
-    folder: Path, workers: int = 2, machines: list[list[str]] | None = None
-) -> Iterator[tuple[str, list[Any]]]:
-    """A scheduler and workers, each a process of its own, and a new worker for each that dies."""
-    host = "10.213.47.11" if machines else "127.0.0.1"
-    first, *others = machines or [[]] * 2
-    address = f"tcp://{host}:{_free_port()}"
-    log = (folder / "dask.log").open("w")
-    common = {"stdout": log, "stderr": log, "cwd": folder, "start_new_session": True}
-    started = [
-        subprocess.Popen(
-            [*first, sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", address, "--no-dashboard"],
-            **common,  # type: ignore[call-overload]
-        )
-    ]
-
-    def worker(number: int) -> Any:
-        words = ["-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"]
-        place = others[number % len(others)]
-        return subprocess.Popen([*place, sys.executable, *words], **common)  # type: ignore[call-overload]
-
-    living = [worker(number) for number in range(workers)]
-    ended = threading.Event()
-
-    def replace() -> None:
-        while not ended.wait(0.1):
-            for at, one in enumerate(living):
-                if one.poll() is not None and not ended.is_set():
-                    living[at] = worker(at)
-
-    keeper = threading.Thread(target=replace)
-    keeper.start()
-    try:
-        yield address, living
-    finally:
-        ended.set()
-        keeper.join()
-        for one in [*started, *living]:
-            with suppress(ProcessLookupError):
-                os.killpg(one.pid, signal.SIGKILL)
-            one.wait()
-        log.close()
 
 
 @pytest.fixture
@@ -131,10 +46,10 @@ def test_processes_of_which_one_is_killed_again_and_again_give_the_same_bytes(
     study: Path, tmp_path: Path, is_apart: bool
 ) -> None:
     with ExitStack() as held:
-        machines = held.enter_context(_machines()) if is_apart else None
+        machines = held.enter_context(namespaces(3)) if is_apart else None
         study.write_text(SMALL_STUDY.replace("requests = 1500", "requests = 40000"), encoding="utf-8")
         one = run_study(study, on=["sim"], out=tmp_path / "runs")
-        address, workers = held.enter_context(_processes(tmp_path, machines=machines))
+        address, workers = held.enter_context(cluster_of(tmp_path, machines=machines))
         killing = _Killing(workers, every=10)
         many = run_study(study, on=["sim"], out=tmp_path / "runs", cluster=address, progress=killing)
     assert len(killing.killed) > 1
@@ -197,7 +112,7 @@ def test_a_cell_that_kills_its_workers_is_lost_by_name(monkeypatch: pytest.Monke
 def test_another_engine_is_refused_before_anything_begins(
     study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with _processes(tmp_path, workers=1) as (address, _):
+    with cluster_of(tmp_path, workers=1) as (address, _):
         monkeypatch.setattr(dask, "engine_digest", _another_digest)
         # What is asked of workers is what they are asked by.
         monkeypatch.setattr(dask.Cluster, "_check_workers", _check_against_another)
@@ -243,7 +158,7 @@ def test_what_is_no_cluster_is_refused(
 
 @pytest.mark.slow
 def test_a_cluster_without_workers_is_refused(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with _processes(tmp_path, workers=0) as (address, _):
+    with cluster_of(tmp_path, workers=0) as (address, _):
         time.sleep(1)
         monkeypatch.setattr(dask, "_PATIENCE_S", 10.0)
         with pytest.raises(InputError, match="has had no worker"):

@@ -78,7 +78,7 @@ class Measurement(Session):
                     yield from step()
             if self.hosts is None:
                 note_state_after(self.live_members)
-            else:
+            elif self.status != "failed":
                 self.hosts.member_facts_after(self.live_members)
 
     @contextmanager

@@ -22,10 +22,11 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from raidlab.errors import CellFailedError, InputError, RaidlabError
-from raidlab.measure.merge import Part, merged
+from raidlab.measure.merge import TOGETHER, Part, merged
 from raidlab.measure.places import Place, TargetSpec, wanted_targets
 from raidlab.run.dask import Cluster
 from raidlab.run.interrupt import StopFlag
@@ -46,7 +47,9 @@ T = TypeVar("T")
 # Between two machines' clocks so many answers are taken, and the quickest one is believed.
 _CLOCK_LOOKS = 9
 # From when all are told to when they begin: by then each has opened its targets and set up its buffers.
-_LEAD_NS = 1_000_000_000
+_LEAD_NS, _LONGEST_LEAD_NS = 1_000_000_000, 30_000_000_000
+# How often a cell is run at most, where a host was too late for it to be one.
+_TRIES = 3
 _LOOK_EVERY_S = 0.1
 _CLOSING_S = 30.0
 # Of this process: which measurements that it takes part in are to stop.
@@ -70,7 +73,7 @@ class HostAgent:
     def members(self) -> Members:
         """The targets as the engine takes them; in directories files are made, and removed by `close`."""
         directories = [place.path for place in self._places if place.kind == "directory" and place.path is not None]
-        made = iter(())
+        made: Iterator[Path] = iter(())
         if directories:
             size = next(place.size_bytes for place in self._places if place.kind == "directory")
             words = ("TARGET", "a smaller --file-size")
@@ -154,6 +157,7 @@ class Hosts:
         self._session = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
         self._cluster = Cluster(address)
         self.hosts: list[Host] = []
+        self._lead_ns = _LEAD_NS
         try:
             self._connect(count)
         except BaseException:
@@ -167,7 +171,7 @@ class Hosts:
     def _connect(self, count: int | None) -> None:
         workers = self._workers()
         # A worker a machine and name: two on one machine would drive it twice.
-        named = sorted((str(facts.get("name") or address), address) for address, facts in workers.items())
+        named = sorted((str(facts.get("name", address)), address) for address, facts in workers.items())
         if count is not None and count > len(named):
             raise InputError.one(
                 "--hosts", f"the cluster has {len(named)}", value=str(count), accepted=f"1 to {len(named)}"
@@ -202,12 +206,18 @@ class Hosts:
 
     def _all(self, ask: Callable[[Host], Any]) -> list[Any]:
         """Ask all at once, and wait for all; what one raises is said of it by name."""
-        asked = [(host, ask(host)) for host in self.hosts]
         try:
+            asked = [(host, self._asked(host, ask)) for host in self.hosts]
             return [self._result(host, future) for host, future in asked]
         except BaseException:
             self.stop()
             raise
+
+    def _asked(self, host: Host, ask: Callable[[Host], Any]) -> Any:
+        try:
+            return ask(host)
+        except RuntimeError:
+            raise _lost(host) from None
 
     def _result(self, host: Host, future: Any) -> Any:
         """What a host answers, if it lives."""
@@ -230,7 +240,7 @@ class Hosts:
                 if host.address in self._workers():
                     raise CellFailedError(f"host {host.name}: {error}", "io", "--cluster") from None
             if host.address not in self._workers():
-                raise CellFailedError(f"host {host.name} ({host.address}) is lost", "lost", "--cluster")
+                raise _lost(host)
 
     def open(self, asked: MeasureRequest, *, writes: bool) -> list[TargetSpec]:
         """The targets of all hosts, one host's after another's, each said with its host's name."""
@@ -256,7 +266,12 @@ class Hosts:
     def member_facts(self, targets: Sequence[Any]) -> list[Member]:
         """What is known of each target, as its own host sees it."""
         parts = iter(self._split(targets))
-        return [facts for one in self._all(lambda host: host.agent.facts(next(parts))) for facts in one]
+        each = self._all(lambda host: host.agent.facts(next(parts)))
+        for host, members in zip(self.hosts, each, strict=True):
+            for member in members:
+                # Two machines may well have disks of one name.
+                member["disks"] = [f"{host.name}:{disk}" for disk in member["disks"]]
+        return [member for members in each for member in members]
 
     def member_facts_after(self, members: list[Member]) -> None:
         """Note what became of what lies below the targets."""
@@ -271,17 +286,31 @@ class Hosts:
         return found
 
     def run(self, request: str) -> CellAnswer:
-        """Run a cell on all of them, begun together."""
+        """Run a cell on all of them, begun together; again, with more time to get ready, where one of them was late."""
         asked = json.loads(request)
-        begin_at_ns = time.time_ns() + _LEAD_NS
+        for left in reversed(range(_TRIES)):
+            answer, late_ns = self._run_once(asked)
+            is_apart = next(check for check in answer["checks"] if check["name"] == TOGETHER)["verdict"] != "PASS"
+            if not is_apart or not left or self._stop():
+                break
+            self._lead_ns = min(self._lead_ns + 2 * late_ns, _LONGEST_LEAD_NS)
+        return answer
+
+    def _run_once(self, asked: dict[str, Any]) -> tuple[CellAnswer, int]:
+        """The answer of all, and by how much the last of them began too late."""
+        begin_at_ns = time.time_ns() + self._lead_ns
         texts = iter(self._shares(asked, begin_at_ns))
         answers = self._all(lambda host: host.agent.run(next(texts)))
         warmup_ns = (asked.get("warmup") or {}).get("duration") or 0
-        parts = [
-            Part(host.name, answer, answer["facts"]["engine"]["began_unix_ns"] - host.clock_offset_ns + warmup_ns)
+        began = [
+            answer["facts"]["engine"]["began_unix_ns"] - host.clock_offset_ns
             for host, answer in zip(self.hosts, answers, strict=True)
         ]
-        return merged(parts, asked["seed"])
+        parts = [
+            Part(host.name, answer, began_ns + warmup_ns)
+            for host, answer, began_ns in zip(self.hosts, answers, began, strict=True)
+        ]
+        return merged(parts, asked["seed"]), max(began) - begin_at_ns
 
     def _shares(self, asked: dict[str, Any], begin_at_ns: int) -> list[str]:
         """What each is to do: its own targets, its share of the depth or the rate, requests of its own."""
@@ -327,6 +356,10 @@ class Hosts:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _lost(host: Host) -> CellFailedError:
+    return CellFailedError(f"host {host.name} ({host.address}) is lost", "lost", "--cluster")
 
 
 def _short(name: str, address: str) -> str:

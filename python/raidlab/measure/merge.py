@@ -27,6 +27,7 @@ from raidlab.results.answer import (
     SecondHistograms,
     Snapshots,
     Tally,
+    Verdict,
 )
 
 TOGETHER = "together"
@@ -52,7 +53,11 @@ def merged(parts: Sequence[Part], seed: int) -> CellAnswer:
     """One answer of all of them."""
     answers = [part.answer for part in parts]
     first = answers[0]
-    facts = {**first["facts"], "targets": [target for answer in answers for target in answer["facts"]["targets"]]}
+    facts = {
+        **first["facts"],
+        "targets": [target for answer in answers for target in answer["facts"]["targets"]],
+        "hosts": [{"name": part.host, "opened_unix_ns": part.opened_ns} for part in parts],
+    }
     found: CellAnswer = {
         "engine": first["engine"],
         "seed": seed,
@@ -182,7 +187,7 @@ def _overlap(parts: Sequence[Part]) -> CheckAnswer:
     share = common / max(1, min(part.answer["elapsed_ns"] for part in parts))
     last = max(parts, key=lambda part: part.opened_ns)
     apart_ms = (max(opened) - min(opened)) / 1e6
-    verdict = "PASS" if share >= _ALMOST else "WARN" if share >= _HARDLY else "INVALID"
+    verdict: Verdict = "PASS" if share >= _ALMOST else "WARN" if share >= _HARDLY else "INVALID"
     return {
         "name": TOGETHER,
         "verdict": verdict,

@@ -1,0 +1,220 @@
+"""One measurement from several machines: begun together, put together, a lost one named; the server counts the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from machines import address as server_address
+from machines import cluster_of, free_port, namespaces
+from raidlab.errors import InputError
+from raidlab.histogram import Histogram
+from raidlab.measure import BudgetFlags, Drive, LoadFlags, MeasureRequest, WorkloadFlags, measure, request_of_flags
+from raidlab.measure.merge import TOGETHER, Part, merged
+from raidlab.run.progress import Progress
+from raidlab.run.runner import cell_answer, run_request
+
+pytest.importorskip("distributed", reason="Dask is not installed (raidlab[dask])")
+
+from raidlab.measure.hosts import Hosts
+
+PATIENCE_S = 60
+
+
+def _asked(
+    *targets: str,
+    rw: str = "randread",
+    depth: str | None = "8",
+    rate: str | None = None,
+    runtime: str = "400ms",
+    repeats: int = 1,
+    size: str = "4KiB",
+) -> MeasureRequest:
+    return request_of_flags(
+        targets,
+        WorkloadFlags(rw=rw, size=size),
+        LoadFlags(depth=None if rate else depth, rate=rate),
+        BudgetFlags(runtime=runtime, warmup="100ms", repeats=repeats),
+        Drive(),
+        file_size="4MiB",
+    )
+
+
+def test_two_hosts_share_a_load_and_are_put_together(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with Hosts("local:2") as hosts:
+        run = measure(_asked(str(disk), rw="randrw", depth="3"), tmp_path / "runs", hosts=hosts)
+    assert run.facts["status"] == "complete", run.facts["failure"]
+    facts = run.facts["measure"]["hosts"]
+    assert [host["targets"] for host in facts] == [1, 1] and len({host["name"] for host in facts}) == 2
+    cell = run.cells.row(0, named=True)
+    members = run.members.filter(run.members["cell"] == cell["cell"])
+    assert members.height == 2 and (members["reads"] + members["writes"]).min() > 0
+    assert members["reads"].sum() + members["writes"].sum() == cell["all_requests"]
+    # Of three outstanding the one had two and the other one.
+    assert cell["depth_mean"] == pytest.approx(3, abs=0.2)
+    assert [member["kind"] for member in run.facts["live_members"]] == ["file", "file"]
+    assert not list(disk.iterdir()), "files were left behind"
+
+
+class _KillsAfterOne(Progress):
+    """Kills a worker while the second cell is measured, or one after it."""
+
+    def __init__(self, worker: Any) -> None:
+        self._kill = threading.Timer(0.2, worker.kill)
+
+    def advance(self) -> None:
+        if not self._kill.is_alive() and not self._kill.finished.is_set():
+            self._kill.start()
+
+
+def test_a_host_that_is_lost_is_named_and_what_was_measured_stands(tmp_path: Path) -> None:
+    with ExitStack() as held:
+        address, workers = held.enter_context(cluster_of(tmp_path, workers=2, replaced=False, named=True))
+        hosts = held.enter_context(_connected(address, 2))
+        asked = _asked("null", depth="2,4", repeats=5)
+        run = measure(asked, tmp_path / "runs", hosts=hosts, progress=_KillsAfterOne(workers[1]))
+    assert run.facts["status"] == "failed"
+    assert re.search(r"host host-1 \(tcp://.*\) is lost", run.facts["failure"] or "")
+    assert 0 < run.cells.height < 12
+
+
+def test_hosts_are_refused_that_are_not_there_and_targets_that_one_of_them_lacks(tmp_path: Path) -> None:
+    with Hosts("local:1") as hosts:
+        with pytest.raises(InputError, match=r"TARGET: '/no/such/place': on .*there is no such file"):
+            measure(_asked("/no/such/place"), tmp_path / "runs", hosts=hosts)
+        with pytest.raises(InputError, match="is an array, and hosts drive none"):
+            measure(_asked("raid5(5)@memory"), tmp_path / "runs", hosts=hosts)
+    with pytest.raises(InputError, match="--hosts: 2: the cluster has 1; accepted: 1 to 1") as caught:
+        Hosts("local:1", 2)
+    assert caught.value.exit_code == 2
+
+
+def _answer(host: str, opened_ns: int, seed: int) -> Part:
+    request = (
+        '{"engine": "direct", "seed": %d, "targets": [{"kind": "null", "size_bytes": 1048576}],'
+        ' "load": {"kind": "closed", "depth": 2}, "measure": {"requests": 500}, "workload": {"read": 0.5,'
+        ' "size": {"kind": "fixed", "bytes": 4096}, "address": {"kind": "uniform"}}}'
+    )
+    return Part(host, cell_answer(run_request(request % seed)), opened_ns)
+
+
+def test_histograms_are_added_and_windows_apart_are_said() -> None:
+    parts = [_answer("a", 1_000, 1), _answer("b", 1_000, 2)]
+    whole = merged(parts, 7)
+    assert whole["all"]["requests"] == 1000 == whole["read"]["requests"] + whole["write"]["requests"]
+    assert whole["elapsed_ns"] == max(part.answer["elapsed_ns"] for part in parts)
+    times = np.concatenate([np.repeat(*_columns(part)) for part in parts])
+    mine = Histogram.of(whole["all"]["response"])
+    for percentile in (10, 50, 90, 99):
+        rank = int(np.ceil(percentile / 100 * times.size)) - 1
+        assert mine.percentile_ns(percentile) == int(np.sort(times)[rank])
+    assert [member["leaf"] for member in whole["members"]] == [0, 1]
+    apart = merged([parts[0], parts[1]._replace(opened_ns=1_000 + parts[0].answer["elapsed_ns"])], 7)
+    check = next(check for check in apart["checks"] if check["name"] == TOGETHER)
+    assert check["verdict"] == "INVALID" and "they share 0.00%" in check["evidence"]
+    # A total is over the time from the first to the last.
+    assert apart["elapsed_ns"] == sum(part.answer["elapsed_ns"] for part in parts)
+
+
+def _columns(part: Part) -> tuple[Any, Any]:
+    times = part.answer["all"]["response"]
+    return times["value_ns"], np.asarray(times["count"]).astype(int)
+
+
+@contextmanager
+def _connected(address: str, count: int) -> Iterator[Hosts]:
+    """The hosts of a cluster, once so many are there."""
+    from distributed import Client
+
+    with Client(address, timeout=PATIENCE_S) as client:
+        client.wait_for_workers(count, timeout=PATIENCE_S)
+    with Hosts(address) as hosts:
+        assert len(hosts.hosts) == count
+        yield hosts
+
+
+@contextmanager
+def _server(machine: list[str], log: Path, address: str) -> Iterator[str]:
+    """A server of a disk on a network that writes down every request, and serves some thousands a second at most."""
+    port = free_port()
+    words = ["nbdkit", "-f", "--ipaddr", address, "--port", str(port), "--filter=log", "--filter=rate"]
+    words += ["memory", "64M", f"logfile={log}", "rate=128M"]
+    server = subprocess.Popen([*machine, *words], start_new_session=True)
+    try:
+        yield f"nbd://{address}:{port}"
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+
+
+def _reads_of(log: Path, opened_ns: int, closed_ns: int) -> int:
+    """How many reads the server answered between two moments."""
+    found = 0
+    for line in log.read_text(encoding="utf-8").splitlines():
+        if "...Read" not in line:
+            continue
+        when = datetime.fromisoformat(" ".join(line.split()[:2])).timestamp() * 1e9
+        found += opened_ns <= when < closed_ns
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    shutil.which("nbdkit") is None or shutil.which("nbdfuse") is None, reason="needs nbdkit and nbdfuse"
+)
+def test_four_hosts_count_what_the_server_counts(tmp_path: Path) -> None:
+    """The total of four machines over their common interval is the server's own count of it, within 1 %."""
+    log, disk = tmp_path / "server.log", tmp_path / "disk"
+    disk.touch()
+    with ExitStack() as held:
+        machines = held.enter_context(namespaces(5))
+        uri = held.enter_context(_server(machines[0], log, server_address(0)))
+        # Each has the disk in the same place, as machines that mount one storage do.
+        own = 'mount --make-rprivate /; nbdfuse "$1" "$2" & sleep 1; shift 2; exec "$@"'
+        inside = [[*one, "unshare", "--mount", "sh", "-c", own, "sh", str(disk), uri] for one in machines[1:]]
+        address, _ = held.enter_context(
+            cluster_of(tmp_path, workers=4, machines=[machines[0], *inside], replaced=False, named=True)
+        )
+        hosts = held.enter_context(_connected(address, 4))
+        hosts.open(_asked(str(disk)), writes=False)
+        with hosts.made_members() as members:
+            answer = hosts.run(
+                json.dumps(
+                    {
+                        "engine": "direct",
+                        "seed": 1,
+                        "targets": members,
+                        "load": {"kind": "closed", "depth": 8},
+                        "workload": {
+                            "read": 1.0,
+                            "size": {"kind": "fixed", "bytes": 4096},
+                            "address": {"kind": "uniform"},
+                        },
+                        "warmup": {"duration": 500_000_000},
+                        "measure": {"duration": 5_000_000_000},
+                    }
+                )
+            )
+    together = next(check for check in answer["checks"] if check["name"] == TOGETHER)
+    if together["verdict"] != "PASS":
+        pytest.skip(f"this machine was too busy for four hosts to begin together: {together['evidence']}")
+    begun_ns = answer["facts"]["hosts"][0]["opened_unix_ns"]
+    counted = _reads_of(log, begun_ns, begun_ns + 5_000_000_000)
+    assert counted > 5_000 and answer["all"]["failed"] == 0
+    assert answer["all"]["requests"] == pytest.approx(counted, rel=0.01)
+    assert min(member["reads"] for member in answer["members"]) > 0.1 * counted
