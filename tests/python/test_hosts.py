@@ -82,15 +82,19 @@ class _KillsAfterOne(Progress):
             self._kill.start()
 
 
-def test_a_host_that_is_lost_is_named_and_what_was_measured_stands(tmp_path: Path) -> None:
+def test_a_host_that_is_lost_is_named_and_the_others_are_counted(tmp_path: Path) -> None:
     with ExitStack() as held:
         address, workers = held.enter_context(cluster_of(tmp_path, workers=2, replaced=False, named=True))
         hosts = held.enter_context(_connected(address, 2))
         asked = _asked("null", depth="2,4", repeats=5)
         run = measure(asked, tmp_path / "runs", hosts=hosts, progress=_KillsAfterOne(workers[1]))
     assert run.facts["status"] == "failed"
-    assert re.search(r"host host-1 \(tcp://.*\) is lost", run.facts["failure"] or "")
-    assert 0 < run.cells.height < 12
+    assert re.fullmatch(r"host host-1 \(tcp://.*\) is lost", run.facts["failure"] or "")
+    measured = run.cells.filter(run.cells["target"] == "live")
+    assert measured.height == 10 and measured["all_requests"].min() > 0
+    last = measured.sort("order").row(-1, named=True)
+    members = run.members.filter(run.members["cell"] == last["cell"]).sort("leaf")
+    assert members["reads"][0] == last["all_requests"] and members["reads"][1] == 0
 
 
 def test_hosts_are_refused_that_are_not_there_and_targets_that_one_of_them_lacks(tmp_path: Path) -> None:
@@ -104,18 +108,26 @@ def test_hosts_are_refused_that_are_not_there_and_targets_that_one_of_them_lacks
     assert caught.value.exit_code == 2
 
 
+def test_shares_of_a_load_add_up_to_it() -> None:
+    closed = [share_of({"kind": "closed", "depth": 7}, number, 3)["depth"] for number in range(3)]
+    assert closed == [3, 2, 2]
+    arrival = {"kind": "poisson", "rate_per_s": 100.0}
+    opened = [share_of({"kind": "open", "arrival": arrival}, number, 4)["arrival"]["rate_per_s"] for number in range(4)]
+    assert opened == [25.0] * 4 and arrival["rate_per_s"] == 100.0
+
+
 def _answer(host: str, opened_ns: int, seed: int) -> Part:
     request = (
         '{"engine": "direct", "seed": %d, "targets": [{"kind": "null", "size_bytes": 1048576}],'
         ' "load": {"kind": "closed", "depth": 2}, "measure": {"requests": 500}, "workload": {"read": 0.5,'
         ' "size": {"kind": "fixed", "bytes": 4096}, "address": {"kind": "uniform"}}}'
     )
-    return Part(host, cell_answer(run_request(request % seed)), opened_ns)
+    return Part(host, cell_answer(run_request(request % seed)), opened_ns, seed - 1)
 
 
 def test_histograms_are_added_and_windows_apart_are_said() -> None:
     parts = [_answer("a", 1_000, 1), _answer("b", 1_000, 2)]
-    whole = merged(parts, 7)
+    whole = merged(parts, 7, 3)
     assert whole["all"]["requests"] == 1000 == whole["read"]["requests"] + whole["write"]["requests"]
     assert whole["elapsed_ns"] == max(part.answer["elapsed_ns"] for part in parts)
     times = np.concatenate([np.repeat(*_columns(part)) for part in parts])
@@ -123,8 +135,11 @@ def test_histograms_are_added_and_windows_apart_are_said() -> None:
     for percentile in (10, 50, 90, 99):
         rank = int(np.ceil(percentile / 100 * times.size)) - 1
         assert mine.percentile_ns(percentile) == int(np.sort(times)[rank])
-    assert [member["leaf"] for member in whole["members"]] == [0, 1]
-    apart = merged([parts[0], parts[1]._replace(opened_ns=1_000 + parts[0].answer["elapsed_ns"])], 7)
+    # The third one's host has not answered.
+    assert [member["leaf"] for member in whole["members"]] == [0, 1, 2]
+    assert sum(member["reads"] + member["writes"] for member in whole["members"][:2]) == 1000
+    assert whole["members"][2]["reads"] == 0
+    apart = merged([parts[0], parts[1]._replace(opened_ns=1_000 + parts[0].answer["elapsed_ns"])], 7, 2)
     check = next(check for check in apart["checks"] if check["name"] == TOGETHER)
     assert check["verdict"] == "INVALID" and "they share 0.00%" in check["evidence"]
     # A total is over the time from the first to the last.

@@ -78,8 +78,10 @@ class Measurement(Session):
                     yield from step()
             if self.hosts is None:
                 note_state_after(self.live_members)
-            elif self.status != "failed":
-                self.hosts.member_facts_after(self.live_members)
+            else:
+                self.lost += self.hosts.lost
+                if self.status != "failed":
+                    self.hosts.member_facts_after(self.live_members)
 
     @contextmanager
     def _made_members(self) -> Iterator[dict[str, Members]]:

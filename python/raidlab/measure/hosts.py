@@ -7,7 +7,8 @@ Invariants:
 
 - Nobody begins before all are ready. They begin at one moment: each one's clock is compared with this one's beforehand,
   and how far apart they were is in the facts.
-- A host that is lost ends the measurement and is named; what was measured before stands.
+- A host that is lost is named; the others' part of the cell is kept, and what follows is theirs: the same load, on
+  fewer machines.
 - A host makes files only in its own targets, as a measurement there would, and removes them when the one who asked for
   them has gone, however he went.
 """
@@ -123,6 +124,7 @@ class Host:
     clock_uncertainty_ns: int
     """Half of what the quickest answer took."""
     targets: int = 0
+    is_lost: bool = False
 
     @property
     def facts(self) -> HostFacts:
@@ -134,6 +136,10 @@ class Host:
             "clock_offset_ns": self.clock_offset_ns,
             "clock_uncertainty_ns": self.clock_uncertainty_ns,
         }
+
+
+class HostLostError(Exception):
+    """A machine has gone."""
 
 
 class Hosts:
@@ -170,7 +176,6 @@ class Hosts:
 
     def _connect(self, count: int | None) -> None:
         workers = self._workers()
-        # A worker a machine and name: two on one machine would drive it twice.
         named = sorted((str(facts.get("name", address)), address) for address, facts in workers.items())
         if count is not None and count > len(named):
             raise InputError.one(
@@ -204,23 +209,34 @@ class Hosts:
         uncertainty_ns, offset_ns = min(looks)
         return offset_ns, uncertainty_ns
 
-    def _all(self, ask: Callable[[Host], Any]) -> list[Any]:
-        """Ask all at once, and wait for all; what one raises is said of it by name."""
+    @property
+    def lost(self) -> list[str]:
+        """What is to be said of hosts that were lost on the way."""
+        return [f"host {host.name} ({host.address}) is lost" for host in self.hosts if host.is_lost]
+
+    def _all(self, ask: Callable[[Host], Any]) -> list[tuple[Host, Any]]:
+        """Ask all that live at once, and wait for their answers; who is lost meanwhile has none."""
+        asked, found = [], []
         try:
-            asked = [(host, self._asked(host, ask)) for host in self.hosts]
-            return [self._result(host, future) for host, future in asked]
+            for host in self.hosts:
+                if not host.is_lost:
+                    # An actor that is known to be gone says so at once.
+                    with suppress(RuntimeError):
+                        asked.append((host, ask(host)))
+                        continue
+                    host.is_lost = True
+            for host, future in asked:
+                with suppress(HostLostError):
+                    found.append((host, self._result(host, future)))
         except BaseException:
             self.stop()
             raise
-
-    def _asked(self, host: Host, ask: Callable[[Host], Any]) -> Any:
-        try:
-            return ask(host)
-        except RuntimeError:
-            raise _lost(host) from None
+        if not found:
+            raise CellFailedError("; ".join(self.lost), "lost", "--cluster")
+        return found
 
     def _result(self, host: Host, future: Any) -> Any:
-        """What a host answers, if it lives."""
+        """What a host answers; `HostLostError` where it is gone."""
         stopped = False
         while True:
             if self._stop() and not stopped:
@@ -240,13 +256,15 @@ class Hosts:
                 if host.address in self._workers():
                     raise CellFailedError(f"host {host.name}: {error}", "io", "--cluster") from None
             if host.address not in self._workers():
-                raise _lost(host)
+                host.is_lost = True
+                raise HostLostError
 
     def open(self, asked: MeasureRequest, *, writes: bool) -> list[TargetSpec]:
         """The targets of all hosts, one host's after another's, each said with its host's name."""
         each = self._all(lambda host: host.agent.open(asked.targets, asked.destroy, asked.file_bytes, writes=writes))
         found = []
-        for host, targets in zip(self.hosts, each, strict=True):
+        self._need_all()
+        for host, targets in each:
             host.targets = len(targets)
             for target in targets:
                 if target.tree is not None:
@@ -261,27 +279,39 @@ class Hosts:
     @contextmanager
     def made_members(self) -> Iterator[Members]:
         """The targets of all hosts as the engine takes them."""
-        yield [member for members in self._all(lambda host: host.agent.members()) for member in members]
+        each = self._all(lambda host: host.agent.members())
+        self._need_all()
+        yield [member for _, members in each for member in members]
+
+    def _need_all(self) -> None:
+        """Before anything is measured, a host that is lost ends it."""
+        if self.lost:
+            raise CellFailedError("; ".join(self.lost), "lost", "--cluster")
 
     def member_facts(self, targets: Sequence[Any]) -> list[Member]:
         """What is known of each target, as its own host sees it."""
-        parts = iter(self._split(targets))
-        each = self._all(lambda host: host.agent.facts(next(parts)))
-        for host, members in zip(self.hosts, each, strict=True):
+        parts = self._split(targets)
+        found: list[Member] = []
+        for host, members in self._all(lambda host: host.agent.facts(parts[host.name])):
             for member in members:
                 # Two machines may well have disks of one name.
                 member["disks"] = [f"{host.name}:{disk}" for disk in member["disks"]]
-        return [member for members in each for member in members]
+            found += members
+        self._need_all()
+        return found
 
     def member_facts_after(self, members: list[Member]) -> None:
-        """Note what became of what lies below the targets."""
-        parts = iter(self._split(members))
-        members[:] = [facts for one in self._all(lambda host: host.agent.facts_after(next(parts))) for facts in one]
+        """Note what became of what lies below the targets, where a host still knows."""
+        parts = self._split(members)
+        for host, after in self._all(lambda host: host.agent.facts_after(parts[host.name])):
+            for before, now in zip(parts[host.name], after, strict=True):
+                before.update(now)
 
-    def _split(self, each: Sequence[T]) -> list[list[T]]:
-        begin, found = 0, []
+    def _split(self, each: Sequence[T]) -> dict[str, list[T]]:
+        """By host, what is given for the targets of all."""
+        begin, found = 0, {}
         for host in self.hosts:
-            found.append(list(each[begin : begin + host.targets]))
+            found[host.name] = list(each[begin : begin + host.targets])
             begin += host.targets
         return found
 
@@ -297,39 +327,32 @@ class Hosts:
         return answer
 
     def _run_once(self, asked: dict[str, Any]) -> tuple[CellAnswer, int]:
-        """The answer of all, and by how much the last of them began too late."""
+        """The answer of all that live, and by how much the last of them began too late."""
         begin_at_ns = time.time_ns() + self._lead_ns
-        texts = iter(self._shares(asked, begin_at_ns))
-        answers = self._all(lambda host: host.agent.run(next(texts)))
+        texts = self._shares(asked, begin_at_ns)
         warmup_ns = (asked.get("warmup") or {}).get("duration") or 0
-        began = [
-            answer["facts"]["engine"]["began_unix_ns"] - host.clock_offset_ns
-            for host, answer in zip(self.hosts, answers, strict=True)
-        ]
-        parts = [
-            Part(host.name, answer, began_ns + warmup_ns)
-            for host, answer, began_ns in zip(self.hosts, answers, began, strict=True)
-        ]
-        return merged(parts, asked["seed"]), max(began) - begin_at_ns
+        parts, late_ns = [], 0
+        for host, answer in self._all(lambda host: host.agent.run(texts[host.name])):
+            began_ns = answer["facts"]["engine"]["began_unix_ns"] - host.clock_offset_ns
+            late_ns = max(late_ns, began_ns - begin_at_ns)
+            before = sum(other.targets for other in self.hosts[: self.hosts.index(host)])
+            parts.append(Part(host.name, answer, began_ns + warmup_ns, before))
+        return merged(parts, asked["seed"], len(asked["targets"])), late_ns
 
-    def _shares(self, asked: dict[str, Any], begin_at_ns: int) -> list[str]:
-        """What each is to do: its own targets, its share of the depth or the rate, requests of its own."""
+    def _shares(self, asked: dict[str, Any], begin_at_ns: int) -> dict[str, str]:
+        """What each that lives is to do: its own targets, its share of the depth or the rate, requests of its own."""
         targets, spans = self._split(asked["targets"]), self._split(asked.get("spans") or [])
-        found = []
-        for number, host in enumerate(self.hosts):
-            found.append(
-                json.dumps(
-                    {
-                        **asked,
-                        "targets": targets[number],
-                        "spans": spans[number],
-                        "seed": derive_seed(asked["seed"], f"host {number}"),
-                        "load": _share(asked["load"], number, len(self.hosts)),
-                        "begin_at_unix_ns": begin_at_ns + host.clock_offset_ns,
-                    },
-                    sort_keys=True,
-                )
-            )
+        living = [host for host in self.hosts if not host.is_lost]
+        found = {}
+        for number, host in enumerate(living):
+            own = {
+                "targets": targets[host.name],
+                "spans": spans[host.name],
+                "seed": derive_seed(asked["seed"], f"host {number}"),
+                "load": share_of(asked["load"], number, len(living)),
+                "begin_at_unix_ns": begin_at_ns + host.clock_offset_ns,
+            }
+            found[host.name] = json.dumps({**asked, **own}, sort_keys=True)
         return found
 
     def runner(self) -> HostsRunner:
@@ -358,16 +381,12 @@ class Hosts:
         self.close()
 
 
-def _lost(host: Host) -> CellFailedError:
-    return CellFailedError(f"host {host.name} ({host.address}) is lost", "lost", "--cluster")
-
-
 def _short(name: str, address: str) -> str:
     """What a worker is called: its name, if somebody gave it one, else where it is."""
     return address.partition("//")[2] if name == address else name
 
 
-def _share(load: dict[str, Any], number: int, count: int) -> dict[str, Any]:
+def share_of(load: dict[str, Any], number: int, count: int) -> dict[str, Any]:
     """One host's share of a load."""
     found = dict(load)
     for key in ("depth", "max_in_flight"):

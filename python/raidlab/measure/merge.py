@@ -42,6 +42,8 @@ class Part(NamedTuple):
     answer: CellAnswer
     opened_ns: int
     """When its window opened, by the clock of the one who asked."""
+    first_target: int
+    """How many targets are before its own, among those of all hosts."""
 
     @property
     def closed_ns(self) -> int:
@@ -49,8 +51,8 @@ class Part(NamedTuple):
         return self.opened_ns + self.answer["elapsed_ns"]
 
 
-def merged(parts: Sequence[Part], seed: int) -> CellAnswer:
-    """One answer of all of them."""
+def merged(parts: Sequence[Part], seed: int, targets: int) -> CellAnswer:
+    """One answer of all of them; of so many ``targets``, those of hosts that have not answered did nothing."""
     answers = [part.answer for part in parts]
     first = answers[0]
     facts = {
@@ -65,7 +67,7 @@ def merged(parts: Sequence[Part], seed: int) -> CellAnswer:
         "read": _tally([answer["read"] for answer in answers]),
         "write": _tally([answer["write"] for answer in answers]),
         "all": _tally([answer["all"] for answer in answers]),
-        "members": _members(answers),
+        "members": _members(parts, targets),
         "stations": [],
         "facts": facts,
         "checks": [_overlap(parts), *_checks(parts)],
@@ -110,10 +112,15 @@ def _times(each: Sequence[Times]) -> Times:
     return {"value_ns": whole.value_ns, "count": whole.count}
 
 
-def _members(answers: Sequence[CellAnswer]) -> list[MemberAnswer]:
-    """The targets of all hosts, one after the other's."""
-    all_of_them = [member for answer in answers for member in answer["members"]]
-    return [cast(MemberAnswer, {**member, "leaf": leaf}) for leaf, member in enumerate(all_of_them)]
+def _members(parts: Sequence[Part], targets: int) -> list[MemberAnswer]:
+    found: list[MemberAnswer] = [
+        {"leaf": leaf, "reads": 0, "writes": 0, "read_bytes": 0, "write_bytes": 0} for leaf in range(targets)
+    ]
+    for part in parts:
+        for member in part.answer["members"]:
+            leaf = part.first_target + member["leaf"]
+            found[leaf] = cast(MemberAnswer, {**member, "leaf": leaf})
+    return found
 
 
 def _sums(each: Sequence[Mapping[str, int]]) -> dict[str, int]:
