@@ -29,7 +29,7 @@ from raidlab.run.runner import cell_answer, run_request
 
 pytest.importorskip("distributed", reason="Dask is not installed (raidlab[dask])")
 
-from raidlab.measure.hosts import Hosts
+from raidlab.measure.hosts import Hosts, share_of
 
 PATIENCE_S = 60
 

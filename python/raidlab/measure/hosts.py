@@ -112,7 +112,7 @@ def _clock_ns() -> int:
 
 
 @dataclass
-class Host:
+class LoadHost:
     """One of the machines."""
 
     name: str
@@ -162,7 +162,7 @@ class Hosts:
         self._stop = stop or StopFlag()
         self._session = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
         self._cluster = Cluster(address)
-        self.hosts: list[Host] = []
+        self.hosts: list[LoadHost] = []
         self._lead_ns = _LEAD_NS
         try:
             self._connect(count)
@@ -191,7 +191,7 @@ class Hosts:
                 key=f"raidlab-{self._session}-{name}",
             )
             offset_ns, uncertainty_ns = self._clock(address)
-            host = Host(_short(name, address), address, None, offset_ns, uncertainty_ns)
+            host = LoadHost(_short(name, address), address, None, offset_ns, uncertainty_ns)
             host.agent = self._result(host, agent)
             self.hosts.append(host)
 
@@ -214,7 +214,7 @@ class Hosts:
         """What is to be said of hosts that were lost on the way."""
         return [f"host {host.name} ({host.address}) is lost" for host in self.hosts if host.is_lost]
 
-    def _all(self, ask: Callable[[Host], Any]) -> list[tuple[Host, Any]]:
+    def _all(self, ask: Callable[[LoadHost], Any]) -> list[tuple[LoadHost, Any]]:
         """Ask all that live at once, and wait for their answers; who is lost meanwhile has none."""
         asked, found = [], []
         try:
@@ -235,7 +235,7 @@ class Hosts:
             raise CellFailedError("; ".join(self.lost), "lost", "--cluster")
         return found
 
-    def _result(self, host: Host, future: Any) -> Any:
+    def _result(self, host: LoadHost, future: Any) -> Any:
         """What a host answers; `HostLostError` where it is gone."""
         stopped = False
         while True:
