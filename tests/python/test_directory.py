@@ -38,7 +38,7 @@ from raidlab.run.streams import measure_streams
 from raidlab.run.targets import resolve_targets
 from raidlab.study.cell import BufferEnd, FileEnd, FilesCell, LiveStream, MadeFiles, StreamsCell
 
-# A hundred thousand, as the issue of security asks for, takes minutes: RAIDLAB_RACES=100000.
+# A hundred thousand take minutes: RAIDLAB_RACES=100000.
 TRIES = int(os.environ.get("RAIDLAB_RACES", "10000"))
 OWNED = b"raidlab makes and removes this folder; process 1\n"
 MARKED = b"raidlab file set, version 1\n"
