@@ -123,12 +123,13 @@ impl Layout {
         let stripe_locks_below =
             below.iter().any(|child| child.stripe_locks_below || for_level!(child, level => level.locks_stripes()));
         let around = Surroundings { capacities: &capacities, alignment, chunk, outer_chunk };
-        let sectors = around.smallest();
-        if chunk > sectors {
-            let message = format!("a member of node {id} holds {sectors} sectors, less than one chunk of {chunk}");
+        let NodeLayout { level, capacity, alignment } = Level::compile(tree, &around);
+        if chunk > 0 && capacity == 0 {
+            let (sectors, name) = (around.smallest(), tree.level());
+            let message =
+                format!("a member of node {id}, '{name}', holds {sectors} sectors, too few for a chunk of {chunk}");
             return Err(SpecError::new("tree", message));
         }
-        let NodeLayout { level, capacity, alignment } = Level::compile(tree, &around);
         self.nodes[id as usize] =
             Node { id, level, capacity, children, bears, is_backed, stripe_locks_below, alignment };
         Ok(id)
