@@ -179,3 +179,16 @@ impl Layout {
         &self.nodes[id as usize]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_too_small_for_a_chunk_are_refused_by_the_level_that_has_them() {
+        let tree = Tree::Mirror { children: vec![Tree::raid0(2, 4), Tree::raid0(2, 4)] };
+        let error = Layout::new(&tree, &[4, 4, 8, 3], 1).unwrap_err();
+        assert_eq!(error.message, "a member of node 4, 'stripe', holds 3 sectors, too few for a chunk of 4");
+        assert!(Layout::new(&tree, &[4; 4], 1).is_ok());
+    }
+}
