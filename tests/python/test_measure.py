@@ -243,6 +243,8 @@ def test_a_kept_run_can_be_read_and_reported(file: Path, tmp_path: Path) -> None
         (["memory", "--span", "0.001%"], 2, "--span: '0%-0.001%': is less than a page"),
         ([""], 2, "TARGET: '': is empty"),
         (["null", "--size", ""], 2, "--size: ''"),
+        (["null", "--size", "table:4KiB=0"], 2, "--size: no weights to draw by"),
+        (["null", "--rate", "100", "--arrival", "h2:cv2=0.5"], 2, "--arrival: 0.5: cv2: must be above 1"),
     ],
 )
 def test_bad_input_is_one_line_and_measures_nothing(words: list[str], code: int, pattern: str, tmp_path: Path) -> None:

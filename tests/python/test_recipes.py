@@ -1,6 +1,6 @@
-"""The recipes of the docs fit the source tree: their files and changes can be applied, and those in Python work.
+"""The recipes of the docs fit the source tree: their files and changes can be applied, and work.
 
-A block with a title is a new file; a ``diff`` is a change. What a recipe in Rust does is not tried here: too slow.
+A block with a title is a new file; a ``diff`` is a change. Those in Rust are all put into one tree, which is compiled.
 """
 
 from __future__ import annotations
@@ -22,6 +22,13 @@ IN_PYTHON = {
     "add-a-metric.md": "assert 'iops_per_disk' in analysis.table.columns",
     "add-a-check.md": "assert 'long_tail' in {one.check for one in run_checks(analysis)}",
     "add-a-figure.md": "assert 'percentiles' in {one.kind for one in make_figures(analysis)}",
+}
+# A test of each: of the file that it adds, or that it changes.
+IN_RUST = {
+    "add-a-level.md": "every_other_row_goes_back",
+    "add-a-size-distribution.md": "mean_deviation_and_ends_are_those_asked_for",
+    "add-a-device.md": "time_goes_with_the_distance_from_where_the_last_operation_ended",
+    "add-a-mirror-read-policy.md": "each_copy_reads_its_own_part_and_stands_in_for_one_that_is_gone",
 }
 # A kind that stands in one place costs few changes elsewhere; more than these, and a list is said twice somewhere.
 MOST_FILES = {"add-a-level.md": 5, "add-a-size-distribution.md": 4}
@@ -109,3 +116,23 @@ def test_a_recipe_in_python_works(name: str, works: str, small_run: Run, tmp_pat
     command = [sys.executable, "-c", HEAD + works, str(small_run.folder)]
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="cargo is not installed")
+def test_recipes_in_rust_compile_and_pass_their_tests() -> None:
+    # Always the same folder, so that only what has changed since is compiled.
+    tree = ROOT / "target" / "recipes"
+    shutil.rmtree(tree, ignore_errors=True)
+    for folder in ("crates", "python", "docs", "devices"):
+        shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    for file in ("Cargo.toml", "Cargo.lock"):
+        shutil.copy2(ROOT / file, tree)
+    for name in IN_RUST:
+        applied(ROOT / "docs" / "how-to" / name, tree, tree)
+    packages = [word for crate in ("array", "load", "device") for word in ("-p", f"raidlab-{crate}")]
+    command = ["cargo", "test", "--locked", *packages, "--lib", "--test", "machine_cases", "--", *IN_RUST.values()]
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target")}
+    done = subprocess.run(command, env=environment, cwd=tree, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [test for test in IN_RUST.values() if f"{test} ... ok" not in done.stdout] == []

@@ -22,7 +22,13 @@ LEAF: Tree = {"kind": "member"}
 
 
 def parity(width: int, parities: int, child: Tree = LEAF) -> Tree:
-    return {"kind": "parity", "parities": parities, "chunk_bytes": 65536, "children": [child] * width}
+    return {
+        "kind": "parity",
+        "parities": parities,
+        "rotation": "left_symmetric",
+        "chunk_bytes": 65536,
+        "children": [child] * width,
+    }
 
 
 def mirror(width: int, child: Tree = LEAF) -> Tree:

@@ -70,7 +70,7 @@ impl Bench {
         let layout = match Layout::new(tree, member_sectors, sector as u32) {
             Ok(layout) if layout.user_sectors() > 0 => layout,
             Ok(_) => return None,
-            Err(error) if error.message.contains("less than one chunk") => return None,
+            Err(error) if error.message.contains("too few for a chunk") => return None,
             Err(error) => panic!("{error}"),
         };
         let bytes = |sectors: u64| vec![0; sectors as usize * sector];

@@ -25,6 +25,8 @@ from raidlab.stats.figure import figure
 from raidlab.study.cell import LiveStream, StreamsCell
 
 TOGETHER = "together"
+# The words of the command line that name the streams: errors say where they come from.
+_ENDS = "FROM TO"
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def streams_of(
     Raises `InputError` for an odd number of ends, or what is none.
     """
     if len(ends) % 2:
-        raise InputError.one("FROM TO", "the last stream has no end", value=f"'{ends[-1]}'", accepted="pairs of ends")
+        raise InputError.one(_ENDS, "the last stream has no end", value=f"'{ends[-1]}'", accepted="pairs of ends")
     found: list[LiveStream] = []
     for source, sink in zip(ends[::2], ends[1::2], strict=True):
         name = f"{source} to {sink}"
@@ -78,9 +80,9 @@ def measure_all_streams(plan: StreamsPlan, *, progress: Progress, stop: StopFlag
         try:
             result = measure_streams(cells[key], lambda _share: not stop(), keep=plan.keep)
         except RefusedError as error:
-            raise RefusedError(f"FROM TO: {error}") from None
+            raise RefusedError(f"{_ENDS}: {error}") from None
         except CellFailedError as error:
-            raise said_of_flag(error, "FROM TO") from None
+            raise said_of_flag(error, _ENDS) from None
         check_ended(result.stopped_by, interrupted=result.interrupted)
         return result
 

@@ -51,8 +51,9 @@ _MAIN_KEY = {
 _ONLY_IN_FILES = ', or that end "buffered": true'
 # Keys whose flag is called otherwise.
 _FLAG_OF = {
-    **dict.fromkeys(("bytes", "mean", "sd", "sizes"), "--size"),
+    **dict.fromkeys(("bytes", "size", "sizes"), "--size"),
     "block_bytes": "--block",
+    "cv2": "--arrival",
     "depths": "--depth",
     "duration": "--runtime",
     "open": "--rate",
@@ -247,8 +248,8 @@ def flag_of(key: str) -> str | None:
 
     Examples
     --------
-    >>> flag_of("workload.size.bytes"), flag_of("targets[0]")
-    ('--size', None)
+    >>> flag_of("workload.size.sigma"), flag_of("load.open.cv2"), flag_of("targets[0]")
+    ('--size', '--arrival', None)
     """
     names = reversed(re.sub(r"\[\d+\]", "", key).split("."))
     flags = (_FLAG_OF.get(name, f"--{name}" if name in _ALIKE else None) for name in names)
@@ -301,7 +302,7 @@ def validated(model: type[Model], document: Document) -> Model:
             inner = ".".join(str(step) for step in mistake.place[1:] if isinstance(step, str))
             message = f"{inner}: {mistake.message}" if inner else mistake.message
             value = None if mistake.value is None else repr(mistake.value)
-            problems.append(Problem("", _FLAG_OF.get(key, f"--{key}"), message, value, mistake.accepted))
+            problems.append(Problem("", flag_of(f"{key}.{inner}") or f"--{key}", message, value, mistake.accepted))
         raise InputError(problems) from None
 
 

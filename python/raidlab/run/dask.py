@@ -268,7 +268,7 @@ class DaskRunner:
         except (CancelledError, OSError):
             raise self._gone() from None
         batch = self._leave(future)
-        self._learn(batch, said)
+        self._learn_pace(batch, said)
         self._done += ((one.key, answer) for one, answer in zip(batch, said.answers, strict=False))
 
     def _leave(self, future: Future[BatchAnswer]) -> list[_Asked]:
@@ -286,7 +286,8 @@ class DaskRunner:
         else:
             self._suspects += batch
 
-    def _learn(self, batch: list[_Asked], said: BatchAnswer) -> None:
+    def _learn_pace(self, batch: list[_Asked], said: BatchAnswer) -> None:
+        """Work out anew, over all batches so far, how much work a worker does a second."""
         self._seen_work += sum(one.work for one in batch)
         self._seen_s += said.seconds
         self._work_per_s = self._seen_work / max(self._seen_s, 1e-9)

@@ -59,7 +59,7 @@ def mean_so_far(values: Sequence[float], confidence: float = CONFIDENCE) -> Answ
 def wants_more(values: Sequence[float], half_width_percent: float) -> bool:
     """Whether one more repeat is needed for an interval that is at most so wide to either side, in percent of the mean.
 
-    None is where it was so narrow after each of the last five repeats, or where there are 60 of them.
+    No more are needed once it has been so narrow after each of the last five repeats, or there are 60 of them.
 
     Examples
     --------

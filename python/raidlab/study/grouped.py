@@ -224,14 +224,14 @@ def _too_few(needed: int, name: str, having: int) -> _UnfitError:
 
 
 def _with_width(tree: Tree, width: int, is_given: bool) -> Tree:
-    """The tree with volumes of so many members; ``is_given`` where the user has named the volumes as they are."""
+    """The tree with volumes of ``width`` members; ``is_given``: the user named volumes, not groups to be divided."""
     if tree["kind"] == "independent":
         return {**tree, "children": [_volume(child, width, is_given) for child in tree["children"]]}
     return _volume(tree, width, is_given)
 
 
 def _volume(tree: Tree, width: int, is_given: bool) -> Tree:
-    """A volume of so many members; one that the user names as a single member is that member."""
+    """A volume of ``width`` members; one that the user has named as a single member is that member."""
     if count_leaves(tree) == width:
         return tree
     if width == 1 and is_given:

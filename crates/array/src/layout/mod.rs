@@ -123,12 +123,13 @@ impl Layout {
         let stripe_locks_below =
             below.iter().any(|child| child.stripe_locks_below || for_level!(child, level => level.locks_stripes()));
         let around = Surroundings { capacities: &capacities, alignment, chunk, outer_chunk };
-        let sectors = around.smallest();
-        if chunk > sectors {
-            let message = format!("a member of node {id} holds {sectors} sectors, less than one chunk of {chunk}");
+        let NodeLayout { level, capacity, alignment } = Level::compile(tree, &around);
+        if chunk > 0 && capacity == 0 {
+            let (sectors, name) = (around.smallest(), tree.level());
+            let message =
+                format!("a member of node {id}, '{name}', holds {sectors} sectors, too few for a chunk of {chunk}");
             return Err(SpecError::new("tree", message));
         }
-        let NodeLayout { level, capacity, alignment } = Level::compile(tree, &around);
         self.nodes[id as usize] =
             Node { id, level, capacity, children, bears, is_backed, stripe_locks_below, alignment };
         Ok(id)
@@ -176,5 +177,18 @@ impl Layout {
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_too_small_for_a_chunk_are_refused_by_the_level_that_has_them() {
+        let tree = Tree::Mirror { children: vec![Tree::raid0(2, 4), Tree::raid0(2, 4)] };
+        let error = Layout::new(&tree, &[4, 4, 8, 3], 1).unwrap_err();
+        assert_eq!(error.message, "a member of node 4, 'stripe', holds 3 sectors, too few for a chunk of 4");
+        assert!(Layout::new(&tree, &[4; 4], 1).is_ok());
     }
 }

@@ -146,7 +146,8 @@ pub(crate) struct NodeLayout {
 }
 
 impl Level {
-    /// The level of a node over children that are compiled already; its chunk is no longer than the smallest child.
+    /// The level of a node over children that are compiled already. Of one that stripes, a capacity of 0 says that they are
+    /// too small.
     pub(crate) fn compile(tree: &Tree, around: &Surroundings<'_>) -> NodeLayout {
         match tree {
             Tree::Member { .. } => unreachable!("a member has no children"),

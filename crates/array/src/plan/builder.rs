@@ -355,7 +355,8 @@ impl Planner<'_> {
         self.plan.add_node(Body::Device { leaf, kind, extent, pieces: pieces..pieces + 1, pair })
     }
 
-    /// Names the other half of a read's pair.
+    /// Tells a read which write it is a pair with. The write names its read when it is added; a read comes before its write,
+    /// and can name it only now.
     #[inline]
     pub(crate) fn pair_read(&mut self, read: u32, write: u32) {
         if let Body::Device { pair, .. } = &mut self.plan.nodes[read as usize].body {

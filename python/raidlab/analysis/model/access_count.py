@@ -51,7 +51,7 @@ def accesses(tree: Tree, size_bytes: int, *, write: bool) -> float:
         return _parity(children, chunk, parities, size_bytes, write=write)
     whole, rest = divmod(size_bytes, chunk) if chunk else (0, size_bytes)
     one_copy = accesses(child, rest, write=write) + (whole * accesses(child, chunk, write=write) if whole else 0)
-    return one_copy * (_copies(tree) if write else 1)
+    return one_copy * (losses_borne_by(tree) + 1 if write else 1)
 
 
 def failures_borne(tree: Tree) -> int:
@@ -65,8 +65,15 @@ def failures_borne(tree: Tree) -> int:
     return _facts(tree)["tolerance"]
 
 
-def _copies(tree: Tree) -> int:
-    return _facts(tree)["losses_borne"] + 1
+def losses_borne_by(tree: Tree) -> int:
+    """How many children the node at the top may lose, whichever they are. What is no tree is a `ValueError`.
+
+    Examples
+    --------
+    >>> losses_borne_by({"kind": "mirror", "children": [{"kind": "member"}] * 3})
+    2
+    """
+    return _facts(tree)["losses_borne"]
 
 
 def _facts(tree: Tree) -> _core.TreeFacts:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from raidlab.analysis.model.access_count import losses_borne_by
 from raidlab.analysis.model.form import Argument, Form
 from raidlab.study.tree import Tree
 
@@ -119,7 +120,7 @@ def _as_member(tree: Tree, member: MemberLifetime, *, rebuilds_together: bool) -
     children = [_as_member(child, member, rebuilds_together=rebuilds_together) for child in tree.get("children", [])]
     if not children:
         return member
-    losses = tree.get("parities", 0) or (len(children) - 1 if tree["kind"] == "mirror" else 0)
+    losses = losses_borne_by(tree)
     if not losses:
         readable = math.prod(1 - child.unreadable for child in children)
         return MemberLifetime(1 / sum(1 / child.mttf_hours for child in children), member.rebuild_hours, 1 - readable)

@@ -33,6 +33,7 @@ from raidlab.study.mapping import (
     COLUMNS,
     QUANTITIES,
     ClaimQuantity,
+    Column,
     Derived,
     Measures,
     Order,
@@ -129,6 +130,7 @@ class Evaluation:
         return self.worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=holds, place=place)
 
     def _table(self, columns: TableColumns, table: PublishedTable) -> Iterator[PublishedRow]:
+        """A row for each value and each order that a printed table has, line by line."""
         if columns.not_evaluated is not None:
             note = columns.not_evaluated
             yield PublishedRow(table.name, table.name, "", Published(""), NOT_EVALUATED, table=table.name, note=note)
@@ -139,20 +141,10 @@ class Evaluation:
             for name, column in columns.column.items():
                 if name not in line:
                     continue
-                upper = line.get(column.up_to, "") if column.up_to else ""
-                printed = Published("", line[name], upper, column.unit) if column.up_to else Published(line[name])
-                printed = replace(printed, unit=column.unit)
-                label = row_id(table.name, keys, name)
-                row = PublishedRow(
-                    *(table.name, label, column.value, printed, "compared"),
-                    table=table.name,
-                    note=column.note,
-                    of=_cell_in_words(table.name, keys, name, column.unit),
-                )
+                row = _printed_value(table.name, name, column, keys, line)
                 expression = read(column.value)
                 if why is not None:
-                    named = _named(expression, measures)
-                    yield replace(row, verdict=NOT_EVALUATED, note=why, measures=named)
+                    yield replace(row, verdict=NOT_EVALUATED, note=why, measures=_named(expression, measures))
                 else:
                     place = f"{COLUMNS}: table '{columns.file}', column.{name}.value"
                     yield self.worked_out(row, expression, measures, operands_of(keys), holds=False, place=place)
@@ -243,6 +235,22 @@ def _of_each(expression: Expression, known: Known) -> list[float]:
         for name in sorted(expression.names):
             known[name]
         return [float(expression.value(numbers)) for numbers in known.repeats()]
+
+
+def _printed_value(
+    table: str, name: str, column: Column, keys: Mapping[str, str], line: Mapping[str, str]
+) -> PublishedRow:
+    """The row of one value of a printed table, before the run is asked for it; ``up_to`` makes the value a range."""
+    if column.up_to:
+        printed = Published("", line[name], line.get(column.up_to, ""), column.unit)
+    else:
+        printed = Published(line[name], unit=column.unit)
+    return PublishedRow(
+        *(table, row_id(table, keys, name), column.value, printed, "compared"),
+        table=table,
+        note=column.note,
+        of=_cell_in_words(table, keys, name, column.unit),
+    )
 
 
 def _named(expression: Expression, measures: Measures) -> tuple[Mapping[str, object], ...]:
