@@ -129,6 +129,11 @@ impl Layout {
             return Err(SpecError::new("tree", message));
         }
         let NodeLayout { level, capacity, alignment } = Level::compile(tree, &around);
+        if chunk > 0 && capacity == 0 {
+            let message =
+                format!("a member of node {id} holds {sectors} sectors, less than one chunk of {chunk} for each copy");
+            return Err(SpecError::new("tree", message));
+        }
         self.nodes[id as usize] =
             Node { id, level, capacity, children, bears, is_backed, stripe_locks_below, alignment };
         Ok(id)

@@ -297,7 +297,8 @@ impl Array {
         let (views, part) = (&mut self.views, Extent::new(0, *rebuilt));
         for &child in &self.layout.node(*node).children {
             leaf_shares(&self.layout, child, part, &mut |leaf, share| {
-                if leaves.contains(&leaf) {
+                // A level may keep what follows it elsewhere: what is done there does not yet count.
+                if leaves.contains(&leaf) && share.lba <= views.leaf(leaf).valid {
                     views.set_valid(leaf, share.end());
                 }
             });
