@@ -234,14 +234,48 @@ impl Copies {
             let Some((source, from)) = copies.find(readable) else {
                 return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(self.extent_of(&part)) });
             };
-            let (sectors, offset) = (narrow(piece.sectors), planner.allocate(piece.sectors));
-            let to = Transfer { child: position, lba: piece.child_lba, sectors, space: Space::Scratch, offset, link };
-            reads.push(Transfer { child: source, lba: from.lba, ..to });
-            writes.push(to);
+            let to = Transfer {
+                child: position,
+                lba: piece.child_lba,
+                sectors: narrow(piece.sectors),
+                space: Space::Scratch,
+                offset: 0,
+                link,
+            };
+            copy_once(planner, (source, from), to, reads, writes);
         }
         if written && matches!(self.content(node, position, end), Content::Unused) {
             writes.extend(planner.completion(node, position, end));
         }
         Ok(())
+    }
+}
+
+/// Adds the read of `from` of the child at `source` and the write of it as `to`; what is read already for another child is
+/// written from where it lies.
+fn copy_once(
+    planner: &mut Planner<'_>,
+    (source, from): (u32, Extent),
+    to: Transfer,
+    reads: &mut Vec<Transfer>,
+    writes: &mut Vec<Transfer>,
+) {
+    let mut at = from.lba;
+    while at < from.end() {
+        let of_source = || reads.iter().filter(|read| read.child == source);
+        let known = of_source().find(|read| (read.lba..read.end()).contains(&at));
+        let (end, offset) = match known {
+            Some(read) => (read.end().min(from.end()), read.offset + narrow(at - read.lba)),
+            None => {
+                let next = of_source().map(|read| read.lba).filter(|&lba| lba > at).min();
+                let end = next.map_or(from.end(), |next| next.min(from.end()));
+                let read = Transfer { child: source, lba: at, sectors: narrow(end - at), ..to };
+                let offset = planner.allocate(end - at);
+                reads.push(Transfer { offset, ..read });
+                (end, offset)
+            }
+        };
+        writes.push(Transfer { lba: to.lba + (at - from.lba), sectors: narrow(end - at), offset, ..to });
+        at = end;
     }
 }

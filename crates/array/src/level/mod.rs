@@ -74,6 +74,11 @@ pub(crate) trait Personality: Sized {
         node.children.iter().filter(|&&child| is_gone(child)).count() > node.bears
     }
 
+    /// Whether the node lies on its children the same way from one multiple of its alignment to the next.
+    fn repeats(&self) -> bool {
+        true
+    }
+
     /// Whether it locks stripes even where the addresses are covered, since a stripe ties other addresses together.
     fn locks_stripes(&self) -> bool {
         false
