@@ -161,6 +161,14 @@ def volume(kind: str, name: str, level: str | None, members: list[str], **more: 
             volume("dm", "vg-lv", None, ["sda"], unknown={"level": "dmsetup is not installed"}),
             "!dmsetup is not installed",
         ),
+        (
+            volume("md", "md0", "raid10", list("abcd"), chunk_bytes=65536, details={"copies": "2 near, 2 far"}),
+            "!the layout '2 near, 2 far'",
+        ),
+        (
+            volume("md", "md0", "raid10", list("abcd"), chunk_bytes=65536, details={"copies": "1 near, 2 far in sets"}),
+            "!the layout '1 near, 2 far in sets'",
+        ),
         (volume("zfs", "tank/v", "2 x mirror", list("abcd")), "!of zfs, of which raidlab has no model"),
     ],
 )

@@ -279,3 +279,31 @@ fn copy_once(
         at = end;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Layout, Tree};
+
+    fn drawn(tree: &str, rows: u64) -> Vec<String> {
+        let tree = Tree::parse(tree).expect("a tree");
+        let layout = Layout::new(&tree, &vec![rows * 2; tree.leaves()], 2).expect("compiles");
+        let drawing = layout.map(rows).to_string();
+        drawing.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn copies_lie_where_md_puts_them() {
+        assert_eq!(drawn("raid10(3, chunk=4)", 3), ["0 0 1", "1 2 2", "3 3 -"]);
+        assert_eq!(drawn("raid10(4, layout=near3, chunk=4)", 3), ["0 0 0 1", "1 1 2 2", "2 3 3 3"]);
+        assert_eq!(drawn("raid10(3, layout=far2, chunk=4)", 5), ["0 1 2", "3 4 5", "2 0 1", "5 3 4", "- - -"]);
+        assert_eq!(drawn("raid10(3, layout=offset2, chunk=4)", 5), ["0 1 2", "2 0 1", "3 4 5", "5 3 4", "- - -"]);
+        assert_eq!(drawn("raid10(3, layout=offset3, chunk=4)", 3), ["0 1 2", "2 0 1", "1 2 0"]);
+    }
+
+    #[test]
+    fn a_member_must_have_room_for_each_copy() {
+        let tree = Tree::parse("raid10(3, layout=far3, chunk=4)").expect("a tree");
+        let error = Layout::new(&tree, &[4; 3], 2).expect_err("two chunks for three copies").to_string();
+        assert!(error.contains("less than one chunk of 2 for each copy"), "{error}");
+    }
+}

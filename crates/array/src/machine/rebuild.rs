@@ -206,7 +206,8 @@ impl Array {
     fn begin_rebuild(&mut self, above: &[(NodeId, u32)]) {
         let (node, above) = (above[0].0, &above[1..]);
         let mut leaves = Vec::new();
-        for &child in self.layout.node(node).children.iter().filter(|&&child| self.views.is_unsure(child)) {
+        // One that still gives all it holds is not written here: what it lacks is its own affair.
+        for &child in self.layout.node(node).children.iter().filter(|&&child| !self.gives_all(child)) {
             let whole = Extent::new(0, self.layout.node(child).capacity);
             leaf_shares(&self.layout, child, whole, &mut |leaf, _| {
                 if self.views.leaf(leaf).state == MemberState::Rebuilding && !leaves.contains(&leaf) {
