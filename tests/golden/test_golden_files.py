@@ -135,6 +135,25 @@ def written(array: Array, block: int) -> int:
     return block + REWRITE_BASE if pair or block % 11 == 8 else block
 
 
+@functools.cache
+def copies(array: Array) -> dict[tuple[int, int], int]:
+    """Return the array chunk by member and stripe of each of its copies, of a RAID 10."""
+    kind, count = array.layout.rstrip("0123456789"), int(array.layout.lstrip("nearfost"))
+    n, part = array.members, (array.member_blocks // array.chunk_blocks - 1) // count
+    places = {}
+    for k in range(array.array_blocks // array.chunk_blocks):
+        for copy in range(count):
+            match kind:
+                case "near":
+                    stripe, member = divmod(k * count + copy, n)
+                case "far":
+                    stripe, member = copy * part + k // n, (k + copy) % n
+                case _:
+                    stripe, member = k // n * count + copy, (k + copy) % n
+            places[member, stripe] = k
+    return places
+
+
 def stripe_blocks(array: Array, stripe: int, row: int) -> dict[int, tuple[str, int]]:
     """Return (kind, content number or bytes) of the block ``row`` of this stripe's chunk on every member."""
     n, chunk = array.members, array.chunk_blocks
@@ -148,7 +167,7 @@ def stripe_blocks(array: Array, stripe: int, row: int) -> dict[int, tuple[str, i
         case "raid1":
             return {member: ("data", number(stripe)) for member in range(n)}
         case "raid10":
-            return {member: ("data", number(stripe * (n // 2) + member // 2)) for member in range(n)}
+            return {member: ("data", number(k)) for (member, at), k in copies(array).items() if at == stripe}
     order = data_members(array, stripe)
     blocks = {member: ("data", number(stripe * len(order) + k)) for k, member in enumerate(order)}
     p, *q = parity_members(array, stripe)
@@ -190,9 +209,9 @@ def test_every_line_is_predicted(array: Array) -> None:
 @pytest.mark.parametrize("array", ARRAYS, ids=[array.name for array in ARRAYS])
 def test_every_array_block_is_there(array: Array) -> None:
     """Each array block is on one member, or on every copy."""
-    copies = {"raid1": array.members, "raid10": 2}.get(array.level, 1)
+    count = array.members if array.level == "raid1" else int(array.layout[-1]) if array.level == "raid10" else 1
     numbers = [int(value) % REWRITE_BASE for _, _, kind, value in committed(array) if kind == "data"]
-    assert sorted(numbers) == [block for block in range(array.array_blocks) for _ in range(copies)]
+    assert sorted(numbers) == [block for block in range(array.array_blocks) for _ in range(count)]
 
 
 def test_index_and_files_agree() -> None:

@@ -39,6 +39,15 @@ MASK_64 = (1 << 64) - 1
 ROTATIONS = ("left_symmetric", "left_asymmetric", "right_symmetric", "right_asymmetric", "parity_first", "parity_last")
 FIXED_ROTATIONS = ("parity_first", "parity_last")
 CHUNKS_KIB = (4, 16, 64)
+COPIES = {
+    "near2": (3, 5),
+    "near3": (4, 5, 6),
+    "far2": (2, 3, 4, 5),
+    "far3": (4, 5),
+    "offset2": (2, 3, 4, 5),
+    "offset3": (4, 5),
+}
+"""Layouts of RAID 10 beside pairs, each over so many members."""
 PARITY_MEMBERS = {"raid5": 1, "raid6": 2}
 
 
@@ -77,17 +86,22 @@ class Case:
         return self.chunk_kib * 1024 // BLOCK_BYTES
 
     @property
+    def copies(self) -> int:
+        """Copies of each chunk of RAID 10."""
+        return int(self.rotation.lstrip("nearfost"))
+
+    @property
     def data_members(self) -> int:
         """Chunks of a stripe that hold different data."""
         if self.level == "raid1":
             return 1
-        if self.level == "raid10":
-            return self.members // 2
         return self.members - PARITY_MEMBERS.get(self.level, 0)
 
     @property
     def array_blocks(self) -> int:
         """Blocks of the array that are written: whole stripes."""
+        if self.level == "raid10":
+            return self.stripes * self.members // self.copies * self.chunk_blocks
         return self.stripes * self.data_members * self.chunk_blocks
 
     @property
@@ -96,10 +110,15 @@ class Case:
         return (self.stripes + 1) * self.chunk_blocks
 
     @property
+    def size_kib(self) -> int | None:
+        """How much of each member is used, where that decides where copies lie."""
+        return self.stripes * self.chunk_kib if self.rotation.startswith("far") else None
+
+    @property
     def md_layout(self) -> str:
         """What mdadm calls the layout, or ``-``."""
         if self.level == "raid10":
-            return "n2"
+            return f"{self.rotation[0]}{self.copies}"
         return self.rotation.replace("_", "-") if self.rotation else "-"
 
 
@@ -108,6 +127,10 @@ def cases() -> list[Case]:
     made = [Case("raid0", "", members, chunk, 4) for members in (2, 3, 5) for chunk in CHUNKS_KIB]
     made += [Case("raid1", "", members, 4, 32) for members in (2, 3)]
     made += [Case("raid10", "near2", members, chunk, 4) for members in (2, 4, 6) for chunk in CHUNKS_KIB]
+    for layout, counts in COPIES.items():
+        # As many stripes as bring the copies back to the first member.
+        stripes = 2 * int(layout[-1])
+        made += [Case("raid10", layout, members, chunk, stripes) for members in counts for chunk in CHUNKS_KIB]
     for level, counts, rewrite_counts in (("raid5", [3, 4, 5, 7], [5]), ("raid6", [4, 5, 6, 8], [6, 8])):
         for rotation in ROTATIONS:
             for members in counts:
@@ -201,7 +224,7 @@ def run_lab(work: Path, arrays: list[Case]) -> None:
             (work / rewrite).write_text("".join(lines))
         plan.append(
             f"{case.name} {case.level} {case.chunk_kib if case.chunked else '-'} {case.md_layout} {case.members}"
-            f" {case.array_blocks * BLOCK_BYTES} {case.member_blocks * BLOCK_BYTES} {rewrite}\n"
+            f" {case.array_blocks * BLOCK_BYTES} {case.member_blocks * BLOCK_BYTES} {rewrite} {case.size_kib or '-'}\n"
         )
     with (work / "content-rewrite").open("wb") as file:
         for block, number in sources.items():

@@ -1,18 +1,19 @@
 # Run by boot.sh for golden.py: makes real arrays one after another, writes content to each, dumps their members; ARG: WORK_DIR
-# WORK_DIR/plan has one array a line: NAME LEVEL CHUNK_KIB LAYOUT MEMBERS WRITE_BYTES DUMP_BYTES REWRITE   (- where there is none)
+# WORK_DIR/plan has one array a line: NAME LEVEL CHUNK_KIB LAYOUT MEMBERS WRITE_BYTES DUMP_BYTES REWRITE SIZE_KIB   (- where there is none)
 # WORK_DIR/content is written from array offset 0, as whole stripes. REWRITE names a file of lines "SOURCE_BLOCK ARRAY_BLOCK COUNT" (4 KiB blocks):
 # WORK_DIR/content-rewrite is written so to the array, each line one request, after the array was stopped and assembled again (an empty stripe cache).
 # WORK_DIR/dump-NAME receives the first DUMP_BYTES of member 0, then of member 1, and so on.
 work=$1
 { echo "kernel $(uname -r)"; mdadm --version 2>&1; } > "$work/versions"
 exec 3< "$work/plan"
-while read -r name level chunk layout members write_bytes dump_bytes rewrite <&3; do
+while read -r name level chunk layout members write_bytes dump_bytes rewrite size <&3; do
   disks=$(echo $DISKS | cut -d' ' -f1-$members)
   for disk in $disks; do mdadm --zero-superblock --force $disk 2>/dev/null; dd if=/dev/zero of=$disk bs=$dump_bytes count=1 iflag=fullblock oflag=direct status=none; done
   options=
   [ $level != raid0 ] && options="--assume-clean --bitmap=none"
   [ $chunk != - ] && options="$options --chunk=$chunk"
   [ $layout != - ] && options="$options --layout=$layout"
+  [ $size != - ] && options="$options --size=$size"
   mdadm --create /dev/md0 --run --force --metadata=1.0 --level=$level $options --raid-devices=$members $disks > "$work/log-$name" 2>&1 || { echo "refused $name: $(tail -1 "$work/log-$name")"; continue; }
   # What the kernel itself says it runs, so that no name is taken on trust.
   echo "$name $(cat /sys/block/md0/md/level) $(cat /sys/block/md0/md/layout) $(cat /sys/block/md0/md/chunk_size) $(cat /sys/block/md0/md/raid_disks)" >> "$work/seen"

@@ -45,9 +45,14 @@ RECORDINGS = (
     "raid6-clean",
     "raid10-n2",
     "raid10-n3",
+    "raid10-n2-odd",
+    "raid10-f2",
+    "raid10-o2",
 )
 """Arrays of tests/md-states whose twins are held against md."""
-MDADM_LAYOUTS = ("right-asymmetric", "parity-first", "n3")
+MDADM_LAYOUTS = ("right-asymmetric", "parity-first", "n3", "f2", "o2")
+COPIES = (("near2", 3), ("near2", 5), ("near3", 4), ("far2", 4), ("far3", 5), ("offset2", 4), ("offset2", 5))
+"""RAID 10 beside pairs: where the copies of a chunk lie, and over how many members."""
 
 
 def md_policy() -> dict[str, Any]:
@@ -135,11 +140,14 @@ class Case:
     """Where requests begin, at random: multiples of this; 0: each where the one before it ended; None: of the block."""
     recording: str = ""
     """The array as the kernel describes one (tests/md-states): tree and policy are what is predicted from that."""
+    copies: str = ""
+    """Where the copies of RAID 10 lie, where these are no pairs: ``far2``."""
 
     @property
     def name(self) -> str:
         """One word that says all, such as ``raid5-n6-c64k-5000us-write-d32`` or ``raid1-n2-5000us-read-64k-seq-d8``."""
-        words = [f"twin-of-{self.recording}"] if self.recording else [self.level, f"n{self.members}"]
+        level = [self.level, *([self.copies] if self.copies else []), f"n{self.members}"]
+        words = [f"twin-of-{self.recording}"] if self.recording else level
         words += [] if self.chunk_kib is None or self.recording else [f"c{self.chunk_kib}k"]
         words += [f"{self.service_ns // 1000}us", self.operation]
         if self.block_bytes != BLOCK_BYTES:
@@ -177,6 +185,8 @@ class Case:
     @property
     def layout(self) -> str:
         """The layout in mdadm's words, where it is not the one that mdadm takes."""
+        if self.copies:
+            return self.copies[0] + self.copies[-1]
         words = self.recording.partition("-")[2]
         return words if words in MDADM_LAYOUTS else ""
 
@@ -186,7 +196,8 @@ class Case:
         if self.recording:
             return twin_of(self.recording)[0]
         chunk = "" if self.chunk_kib is None else f", chunk={self.chunk_kib}KiB"
-        return f"{self.level}({self.members}{chunk})"
+        layout = f", layout={self.copies}" if self.copies else ""
+        return f"{self.level}({self.members}{chunk}{layout})"
 
     @property
     def tolerance(self) -> Tolerance:
@@ -234,7 +245,23 @@ class Verdict:
 
 def cases() -> list[Case]:
     """Every case, in the order in which they are run."""
-    return [*aligned_cases(), *other_cases(), *twin_cases()]
+    return [*aligned_cases(), *other_cases(), *copies_cases(), *twin_cases()]
+
+
+def copies_cases() -> list[Case]:
+    """RAID 10 other than pairs: pages at random, several chunks, sequences."""
+    loads = (
+        *(("read", depth, BLOCK_BYTES, None) for depth in (1, 8, 32)),
+        *(("write", depth, BLOCK_BYTES, None) for depth in (8, 32)),
+        (MIXED, 32, BLOCK_BYTES, None),
+        ("read", 8, 256 * KIB, PAGE_BYTES),
+        ("write", 8, 256 * KIB, PAGE_BYTES),
+        ("read", 8, 64 * KIB, 0),
+    )
+    return [
+        Case("raid10", members, 64, SERVICES_NS[0], *load, copies=layout)
+        for (layout, members), load in itertools.product(COPIES, loads)
+    ]
 
 
 def twin_cases() -> list[Case]:

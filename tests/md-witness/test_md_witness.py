@@ -54,6 +54,12 @@ def test_the_bounds_bite() -> None:
 
 def test_the_witness_knows_one_policy_from_another() -> None:
     assert "iops" in outside(Case("raid1", 4, None, 5_000_000, "read", 32), mirror_read={"kind": "primary"})
+    # Which copy is read, and where the copies lie.
+    far = Case("raid10", 4, 64, 5_000_000, "read", 32, copies="far2")
+    assert "iops" in outside(far, mirror_read={"kind": "primary"})
+    far = dataclasses.replace(far, operation="write", depth=8, block_bytes=1 << 18, align_bytes=4096)
+    near = witness_cases.simulate(dataclasses.replace(far, copies="near2"))
+    assert {"iops", "writes"} <= set(judge(far, MD[far], near).outside)
     # What lies together on a member is read in several accesses, and a part of a page is written as a page.
     chunks = Case("raid10", 4, 64, 5_000_000, "read", 1, 1 << 20, 4096)
     assert {"iops", "reads"} <= set(outside(chunks, chunk_accesses="joined"))

@@ -59,12 +59,12 @@ TREES = {
     "raid6-resyncing": f"parity(4, chunk=64KiB, parities=2, {LEFT})",
     "raid10-n2": "stripe(3*mirror(2), chunk=64KiB)",
     "raid10-n3": "stripe(2*mirror(3), chunk=64KiB)",
-    "raid10-n2-odd": "!2 copies on 5 members",
-    "raid10-f2": "!the layout '1 near, 2 far'",
-    "raid10-o2": "!the layout '1 near, 2 offset'",
+    "raid10-n2-odd": "copies(5, chunk=256KiB, layout=near2)",
+    "raid10-f2": "copies(6, chunk=64KiB, layout=far2)",
+    "raid10-o2": "copies(6, chunk=64KiB, layout=offset2)",
     "raid10-degraded-bitmap": "stripe(2*mirror(2), chunk=64KiB)",
     "raid10-recovering": "stripe(2*mirror(2), chunk=64KiB)",
-    "raid10-resyncing": "!the layout '1 near, 2 far'",
+    "raid10-resyncing": "copies(4, chunk=64KiB, layout=far2)",
     "raid10-broken": "!has failed",
 } | {
     f"raid5-{word.replace('_', '-')}": f"parity(5, chunk=64KiB, parities=1, rotation={word})"
@@ -160,6 +160,14 @@ def volume(kind: str, name: str, level: str | None, members: list[str], **more: 
         (
             volume("dm", "vg-lv", None, ["sda"], unknown={"level": "dmsetup is not installed"}),
             "!dmsetup is not installed",
+        ),
+        (
+            volume("md", "md0", "raid10", list("abcd"), chunk_bytes=65536, details={"copies": "2 near, 2 far"}),
+            "!the layout '2 near, 2 far'",
+        ),
+        (
+            volume("md", "md0", "raid10", list("abcd"), chunk_bytes=65536, details={"copies": "1 near, 2 far in sets"}),
+            "!the layout '1 near, 2 far in sets'",
         ),
         (volume("zfs", "tank/v", "2 x mirror", list("abcd")), "!of zfs, of which raidlab has no model"),
     ],

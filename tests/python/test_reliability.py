@@ -117,6 +117,11 @@ def test_trees_are_their_levels() -> None:
     assert tree_hours(stripe(2, parity(4, 1)), disk) == pytest.approx(group / 2)
     # A mirror of stripes loses with any member of the other half, a stripe of mirrors only with the partner.
     assert tree_hours(mirror(2, stripe(4)), disk) < tree_hours(stripe(4, mirror(2)), disk)
+    copies: Tree = {"kind": "copies", "chunk_bytes": 65536, "children": [LEAF] * 6}
+    assert tree_hours({**copies, "layout": "near2"}, disk) == pytest.approx(pair / 3)
+    # Of neighbours around the circle there are six, of pairs three.
+    assert tree_hours({**copies, "layout": "far2"}, disk) == pytest.approx(pair / 6)
+    assert tree_hours({**copies, "layout": "offset6"}, disk) == pytest.approx(level_hours(6, 5, disk))
     # Sectors that mirrors recover do not reach the parity above them.
     clean = MemberLifetime(pair, 24)
     assert tree_hours(parity(3, 1, mirror(2)), disk) == pytest.approx(level_hours(3, 1, clean))

@@ -29,5 +29,5 @@ pub use machine::{Array, ArrayOp, ComputeWork, Event, WindowId, OF_ARRAY};
 pub use outages::{Befallen, FailureSpec, Outages, RebuildResult, RebuildSpec};
 pub use plan::{ComputeKind, Piece, Plan, Space};
 pub use policy::{ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};
-pub use spec::{Rotation, Tree};
+pub use spec::{CopyKind, CopyLayout, Rotation, Tree};
 pub use throttle::RebuildThrottle;

@@ -7,20 +7,23 @@
 //!         | name ":" count [ ":" size ]           raid5:5    raid5:5:64KiB
 //! arg     = count                                 that many members
 //!         | [ count "*" ] tree                    children
-//!         | key "=" value                         chunk, rotation, parities, groups, members
+//!         | key "=" value                         chunk, rotation, layout, parities, groups, members
 //! ```
 
 mod names;
 mod parse;
 
+use raidlab_types::number::{gcd, usize_from};
 use raidlab_types::SpecError;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What the text of a tree says of one node, with what holds where it says nothing.
 struct Parameters {
     children: Vec<Tree>,
     chunk_bytes: u64,
     rotation: Rotation,
+    layout: CopyLayout,
     parities: u32,
     /// Groups of a common name that builds several.
     groups: Option<usize>,
@@ -37,7 +40,7 @@ struct Word {
 }
 
 /// The levels a node can have.
-static LEVELS: [Word; 6] = [
+static LEVELS: [Word; 7] = [
     Word { name: "independent", keys: &["members"], build: |p| Ok(Tree::Independent { children: p.children }) },
     Word { name: "concat", keys: &["members"], build: |p| Ok(Tree::Concat { children: p.children }) },
     Word {
@@ -46,6 +49,11 @@ static LEVELS: [Word; 6] = [
         build: |Parameters { chunk_bytes, children, .. }| Ok(Tree::Stripe { chunk_bytes, children }),
     },
     Word { name: "mirror", keys: &["members"], build: |p| Ok(Tree::Mirror { children: p.children }) },
+    Word {
+        name: "copies",
+        keys: &["members", "chunk", "layout"],
+        build: |Parameters { layout, chunk_bytes, children, .. }| Ok(Tree::Copies { layout, chunk_bytes, children }),
+    },
     Word {
         name: "parity",
         keys: &["members", "chunk", "rotation", "parities"],
@@ -102,6 +110,76 @@ impl Rotation {
     }
 }
 
+/// Which way the copies of a chunk lie from each other, as Linux md names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CopyKind {
+    /// Side by side.
+    Near,
+    /// In another part of the next child.
+    Far,
+    /// In the next row of chunks, on the next child.
+    Offset,
+}
+
+/// Where the copies of a chunk lie, and how many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CopyLayout {
+    /// Which way.
+    pub kind: CopyKind,
+    /// How many, the first included.
+    pub copies: u32,
+}
+
+impl CopyLayout {
+    /// Two copies side by side, md's default.
+    pub const NEAR2: CopyLayout = CopyLayout { kind: CopyKind::Near, copies: 2 };
+
+    /// The positions of the children that hold the copies of a chunk, for every such set among `children`.
+    pub(crate) fn holders(self, children: usize) -> impl Iterator<Item = impl Iterator<Item = usize>> {
+        let copies = self.copies as usize;
+        let step = if self.kind == CopyKind::Near { copies } else { 1 };
+        let sets = children as u64 / gcd(children as u64, step as u64);
+        (0..usize_from(sets)).map(move |i| (0..copies).map(move |copy| (i * step + copy) % children))
+    }
+}
+
+impl fmt::Display for CopyLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            CopyKind::Near => "near",
+            CopyKind::Far => "far",
+            CopyKind::Offset => "offset",
+        };
+        write!(f, "{kind}{}", self.copies)
+    }
+}
+
+impl From<CopyLayout> for String {
+    fn from(layout: CopyLayout) -> String {
+        layout.to_string()
+    }
+}
+
+impl TryFrom<String> for CopyLayout {
+    type Error = String;
+
+    /// Reads `far2`, or `f2` as mdadm writes it.
+    fn try_from(text: String) -> Result<CopyLayout, String> {
+        let digits = text.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let kind = match &text[..text.len() - digits.len()] {
+            "near" | "n" => Some(CopyKind::Near),
+            "far" | "f" => Some(CopyKind::Far),
+            "offset" | "o" => Some(CopyKind::Offset),
+            _ => None,
+        };
+        match (kind, digits.parse()) {
+            (Some(kind), Ok(copies)) => Ok(CopyLayout { kind, copies }),
+            _ => Err(format!("'{text}'; accepted: near, far or offset and how many copies, such as far2 (or f2)")),
+        }
+    }
+}
+
 /// A node of the tree. Leaves are members, numbered in depth-first order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -132,6 +210,15 @@ pub enum Tree {
     /// RAID 1.
     Mirror {
         /// The copies.
+        children: Vec<Tree>,
+    },
+    /// RAID 10 as Linux md deals it: every chunk on several children.
+    Copies {
+        /// How many, and where they lie.
+        layout: CopyLayout,
+        /// One child's contiguous part of a stripe.
+        chunk_bytes: u64,
+        /// In order.
         children: Vec<Tree>,
     },
     /// RAID 5 (one parity) or RAID 6 (two).
@@ -165,6 +252,7 @@ impl Tree {
             | Tree::Concat { children }
             | Tree::Stripe { children, .. }
             | Tree::Mirror { children }
+            | Tree::Copies { children, .. }
             | Tree::Parity { children, .. } => children,
         }
     }
@@ -184,6 +272,7 @@ impl Tree {
             Tree::Concat { .. } => "concat",
             Tree::Stripe { .. } => "stripe",
             Tree::Mirror { .. } => "mirror",
+            Tree::Copies { .. } => "copies",
             Tree::Parity { .. } => "parity",
             Tree::Member { .. } => "member",
         }
@@ -192,7 +281,9 @@ impl Tree {
     /// One child's contiguous part of a stripe, where the level stripes.
     pub(crate) const fn chunk_bytes(&self) -> Option<u64> {
         match self {
-            Tree::Stripe { chunk_bytes, .. } | Tree::Parity { chunk_bytes, .. } => Some(*chunk_bytes),
+            Tree::Stripe { chunk_bytes, .. } | Tree::Copies { chunk_bytes, .. } | Tree::Parity { chunk_bytes, .. } => {
+                Some(*chunk_bytes)
+            }
             Tree::Member { .. } | Tree::Independent { .. } | Tree::Concat { .. } | Tree::Mirror { .. } => None,
         }
     }
@@ -201,6 +292,7 @@ impl Tree {
     pub const fn losses_borne(&self) -> usize {
         match self {
             Tree::Mirror { children } => children.len().saturating_sub(1),
+            Tree::Copies { layout, .. } => layout.copies.saturating_sub(1) as usize,
             Tree::Parity { parities, .. } => *parities as usize,
             Tree::Member { .. } | Tree::Independent { .. } | Tree::Concat { .. } | Tree::Stripe { .. } => 0,
         }
@@ -208,8 +300,13 @@ impl Tree {
 
     /// How many members may be lost whichever they are.
     pub fn tolerance(&self) -> usize {
-        // The cheapest way to lose the node: one child more than it bears, those first that are lost soonest.
         let mut losses: Vec<usize> = self.children().iter().map(|c| c.tolerance() + 1).collect();
+        if let Tree::Copies { layout, .. } = self {
+            // The cheapest way to lose the node: all children that hold some chunk.
+            let all_of = layout.holders(losses.len()).map(|holders| holders.map(|i| losses[i]).sum::<usize>());
+            return all_of.min().unwrap_or(0).saturating_sub(1);
+        }
+        // The cheapest way to lose the node: one child more than it bears, those first that are lost soonest.
         losses.sort_unstable();
         losses.iter().take(self.losses_borne() + 1).sum::<usize>().saturating_sub(1)
     }
@@ -228,6 +325,10 @@ impl Tree {
                 return fail("'independent' may stand only at the root, since a request names its volume".into())
             }
             Tree::Mirror { .. } => 2,
+            Tree::Copies { layout: CopyLayout { copies: ..2, .. }, .. } => {
+                return fail(format!("{} has fewer than two copies; accepted: 2 or more", self.level_title()))
+            }
+            Tree::Copies { layout, .. } => layout.copies as usize,
             Tree::Parity { parities, .. } => {
                 if !(1..=2).contains(parities) {
                     return fail(format!("parities = {parities}; accepted: 1 (RAID 5) or 2 (RAID 6)"));
@@ -259,6 +360,7 @@ impl Tree {
             Tree::Parity { parities: 2, .. } => "RAID 6".into(),
             Tree::Parity { .. } => "RAID 5".into(),
             Tree::Mirror { .. } => "a mirror".into(),
+            Tree::Copies { layout, .. } => format!("RAID 10 ({layout})"),
             _ => format!("'{}'", self.level()),
         }
     }

@@ -58,7 +58,7 @@ fn golden(line: &str) -> GoldenCase {
     let tree = match f[1] {
         "raid0" => Tree::raid0(n, chunk_bytes),
         "raid1" => Tree::raid1(n),
-        "raid10" => Tree::raid10(n / 2, chunk_bytes),
+        "raid10" => Tree::parse(&format!("raid10({n}, chunk={chunk_bytes}, layout={})", f[2])).expect("a layout"),
         "raid5" => parity(1),
         "raid6" => parity(2),
         other => panic!("unknown level {other}"),

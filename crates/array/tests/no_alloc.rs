@@ -35,6 +35,7 @@ fn cases() -> Vec<Case> {
     let case = |name, tree: &Tree, kind, sectors, missing| with(Policy::default(), name, tree, kind, sectors, missing);
     let raid0 = Tree::raid0(8, CHUNK);
     let raid10 = Tree::raid10(4, CHUNK);
+    let far2 = Tree::parse("raid10(5, layout=far2)").expect("a tree");
     let raid5 = Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
     let raid6 = Tree::parity(2, 6, CHUNK, Rotation::LeftSymmetric);
     let raid50 = Tree::striped_parity(1, 2, 5, CHUNK, Rotation::LeftSymmetric);
@@ -43,6 +44,9 @@ fn cases() -> Vec<Case> {
         case("raid0 large write of many windows", &raid0, Write, 40_000, &[]),
         case("raid10 read", &raid10, Read, 8, &[]),
         case("raid10 write", &raid10, Write, 8, &[]),
+        case("far copies, read", &far2, Read, 700, &[]),
+        case("far copies, write", &far2, Write, 700, &[]),
+        case("far copies, one missing, read", &far2, Read, 700, &[1]),
         case("raid5 read-modify-write", &raid5, Write, 8, &[]),
         case("raid5 full stripe", &raid5, Write, 512, &[]),
         case("raid5 degraded read", &raid5, Read, 8, &[1]),

@@ -1,14 +1,24 @@
 //! Schedules: a tree, a policy, requests and faults, all drawn from one seed.
 
 use crate::machine::{FaultRates, Machine};
-use crate::trees::{random_tree, text, ReplayLine};
+use crate::trees::{copies_of, random_layout, random_tree, text, ReplayLine};
 use crate::{as_md_in_parts, random_policy};
 use raidlab_array::{Policy, Rotation, Tree};
 use raidlab_types::{CounterRng, Seed};
 
 /// The kinds of trees that schedules are drawn from.
-pub const LEVELS: [&str; 9] =
-    ["raid0", "raid1", "raid10", "raid01", "raid5", "raid6", "raid50", "two volumes", "nested as it comes"];
+pub const LEVELS: [&str; 10] = [
+    "raid0",
+    "raid1",
+    "raid10",
+    "raid10 of copies",
+    "raid01",
+    "raid5",
+    "raid6",
+    "raid50",
+    "two volumes",
+    "nested as it comes",
+];
 
 /// One of [`LEVELS`], and a tree of it.
 fn common_tree(rng: &mut CounterRng) -> (usize, Tree) {
@@ -19,11 +29,15 @@ fn common_tree(rng: &mut CounterRng) -> (usize, Tree) {
         0 => Tree::raid0(3, chunk),
         1 => Tree::raid1(2 + rng.below(2) as usize),
         2 => Tree::raid10(2, chunk),
-        3 => Tree::raid01(2, chunk),
-        4 => Tree::parity(1, 3 + rng.below(3) as usize, chunk, rotation),
-        5 => Tree::parity(2, 4 + rng.below(3) as usize, chunk, rotation),
-        6 => Tree::striped_parity(1, 2, 3, chunk, rotation),
-        7 => Tree::Independent { children: vec![Tree::raid1(2), Tree::parity(1, 3, chunk, rotation)] },
+        3 => {
+            let layout = random_layout(rng);
+            copies_of(layout, layout.copies as usize + rng.below(3) as usize, chunk)
+        }
+        4 => Tree::raid01(2, chunk),
+        5 => Tree::parity(1, 3 + rng.below(3) as usize, chunk, rotation),
+        6 => Tree::parity(2, 4 + rng.below(3) as usize, chunk, rotation),
+        7 => Tree::striped_parity(1, 2, 3, chunk, rotation),
+        8 => Tree::Independent { children: vec![Tree::raid1(2), Tree::parity(1, 3, chunk, rotation)] },
         _ => random_tree(rng, 2),
     };
     (level, tree)

@@ -2,13 +2,14 @@
 
 #![allow(clippy::cast_lossless, clippy::cast_possible_truncation, reason = "numbers here are small")]
 
-use raidlab_array::{Rotation, Tree};
+use raidlab_array::{CopyKind, CopyLayout, Rotation, Tree};
 use raidlab_types::CounterRng;
+use CopyKind::{Far, Near, Offset};
 
 /// A tree or two of each level but parity, of at most seven members, for tests that try everything.
 pub fn trees_without_parity() -> Vec<Tree> {
     let mirror = |n| Tree::raid1(n);
-    vec![
+    let mut trees = vec![
         Tree::raid0(3, 2),
         Tree::raid0(7, 1),
         mirror(2),
@@ -18,7 +19,26 @@ pub fn trees_without_parity() -> Vec<Tree> {
         Tree::raid01(2, 3),
         Tree::Concat { children: vec![mirror(2), Tree::member(), Tree::raid0(2, 1)] },
         Tree::Independent { children: vec![mirror(2), mirror(2)] },
-    ]
+    ];
+    for (kind, copies, n) in
+        [(Near, 2, 3), (Near, 2, 5), (Near, 3, 4), (Near, 2, 4), (Far, 2, 2), (Far, 2, 4), (Far, 3, 4)]
+    {
+        trees.push(copies_of(CopyLayout { kind, copies }, n, 1));
+    }
+    for (kind, copies, n) in [(Near, 3, 5), (Far, 2, 3), (Offset, 2, 3), (Offset, 3, 3), (Offset, 2, 4)] {
+        trees.push(copies_of(CopyLayout { kind, copies }, n, 2));
+    }
+    trees
+}
+
+/// RAID 10 as md deals it, over `n` members.
+pub fn copies_of(layout: CopyLayout, n: usize, chunk_bytes: u64) -> Tree {
+    Tree::Copies { layout, chunk_bytes, children: vec![Tree::member(); n] }
+}
+
+/// Any layout of copies.
+pub fn random_layout(rng: &mut CounterRng) -> CopyLayout {
+    CopyLayout { kind: [Near, Far, Offset][rng.below(3) as usize], copies: 2 + rng.below(2) as u32 }
 }
 
 /// A random tree of at most `depth` levels over members, of at most about 20 members; `with_parity` asks for parity nodes
@@ -47,8 +67,10 @@ fn node(rng: &mut CounterRng, depth: u32) -> Tree {
     let (mirrors, many, raid5, raid6) = (children(2, 3), children(1, 4), children(2, 6), children(3, 7));
     let chunk_bytes = 1 + rng.below(4);
     let rotation = Rotation::ALL[rng.below(6) as usize];
-    match rng.below(8) {
+    let layout = random_layout(rng);
+    match rng.below(10) {
         0 => Tree::Concat { children: many },
+        8 | 9 => Tree::Copies { layout, chunk_bytes, children: raid5 },
         1 | 2 => Tree::Stripe { chunk_bytes, children: many },
         3 => Tree::Mirror { children: mirrors },
         4 | 5 => Tree::Parity { parities: 1, rotation, chunk_bytes, children: raid5 },
@@ -66,6 +88,9 @@ pub fn text(tree: &Tree) -> String {
         Tree::Parity { parities, rotation, chunk_bytes, children } => {
             let rotation = rotation.name();
             format!("parity({}, parities={parities}, rotation={rotation}, chunk={chunk_bytes})", list(children))
+        }
+        Tree::Copies { layout, chunk_bytes, children } => {
+            format!("copies({}, layout={layout}, chunk={chunk_bytes})", list(children))
         }
         other => format!("{}({})", other.level(), list(other.children())),
     }
@@ -95,15 +120,26 @@ pub struct Losses<'a> {
 /// Whether the node has lost more members than it bears: then it counts as missing, whatever its other members hold.
 pub fn lost(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
     let mut leaf = first_leaf;
-    let gone = tree.children().iter().filter(|c| {
-        leaf += c.leaves();
-        lost(c, leaf - c.leaves(), losses)
-    });
+    let gone: Vec<bool> = tree
+        .children()
+        .iter()
+        .map(|c| {
+            leaf += c.leaves();
+            lost(c, leaf - c.leaves(), losses)
+        })
+        .collect();
+    let count = gone.iter().filter(|gone| **gone).count();
     match tree {
         Tree::Member { .. } => (losses.missing)(first_leaf),
-        Tree::Mirror { children } => gone.count() == children.len(),
-        Tree::Parity { parities, .. } => gone.count() > *parities as usize,
-        Tree::Independent { .. } | Tree::Concat { .. } | Tree::Stripe { .. } => gone.count() > 0,
+        Tree::Mirror { children } => count == children.len(),
+        // In as many chunks as there are children every set of children occurs that holds one.
+        Tree::Copies { layout, children, .. } => (0..children.len() as u64).any(|chunk| {
+            let holders =
+                (0..layout.copies as u64).map(|copy| copy_place(*layout, children.len() as u64, 0, chunk, copy));
+            holders.into_iter().all(|(position, _)| gone[position as usize])
+        }),
+        Tree::Parity { parities, .. } => count > *parities as usize,
+        Tree::Independent { .. } | Tree::Concat { .. } | Tree::Stripe { .. } => count > 0,
     }
 }
 
@@ -120,6 +156,15 @@ fn size(tree: &Tree, first_leaf: usize, members: &[u64]) -> u64 {
         Tree::Concat { .. } => sizes.sum(),
         Tree::Stripe { chunk_bytes, children } => whole_chunks(sizes, *chunk_bytes) * children.len() as u64,
         Tree::Mirror { .. } => whole_chunks(sizes, 1),
+        Tree::Copies { chunk_bytes, layout, children } => {
+            let rows = whole_chunks(sizes, *chunk_bytes) / chunk_bytes;
+            // All chunks of the members that are used, over the copies that each takes.
+            let all = match layout.kind {
+                Near => rows * children.len() as u64,
+                _ => rows / layout.copies as u64 * layout.copies as u64 * children.len() as u64,
+            };
+            all / layout.copies as u64 * chunk_bytes
+        }
         Tree::Parity { chunk_bytes, parities, children, .. } => {
             whole_chunks(sizes, *chunk_bytes) * (children.len() as u64 - u64::from(*parities))
         }
@@ -156,6 +201,14 @@ pub fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) ->
         }
         Tree::Stripe { chunk_bytes: c, .. } => child((lba / c % n) as usize, lba / c / n * c + lba % c),
         Tree::Mirror { .. } => (0..n as usize).any(|i| child(i, lba)),
+        Tree::Copies { chunk_bytes: c, layout, children } => {
+            let sizes = children.iter().zip(&starts).map(|(c, start)| size(c, *start, losses.members));
+            let part = whole_chunks(sizes, *c) / c / layout.copies as u64;
+            (0..layout.copies as u64).any(|copy| {
+                let (position, row) = copy_place(*layout, n, part, lba / c, copy);
+                child(position as usize, row * c + lba % c)
+            })
+        }
         Tree::Parity { chunk_bytes: c, parities, rotation, .. } => {
             let data = n - *parities as u64;
             let (row, column) = (lba / c / data, lba / c % data);
@@ -181,6 +234,16 @@ pub fn sound(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
             leaf += c.leaves();
             sound(c, leaf - c.leaves(), losses)
         })
+}
+
+/// Child and row of copy number `copy` of a chunk, by the rules of the golden files; `part`: rows of a part of `far`.
+fn copy_place(layout: CopyLayout, n: u64, part: u64, chunk: u64, copy: u64) -> (u64, u64) {
+    let copies = layout.copies as u64;
+    match layout.kind {
+        Near => ((chunk * copies + copy) % n, (chunk * copies + copy) / n),
+        Far => ((chunk % n + copy) % n, part * copy + chunk / n),
+        Offset => ((chunk % n + copy) % n, chunk / n * copies + copy),
+    }
 }
 
 /// Member of data chunk `column`, by the table of the golden files' rules.

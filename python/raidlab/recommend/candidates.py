@@ -142,6 +142,9 @@ def _of_tree(
     except _core.CellError:
         return
     tree: Tree = json.loads(written)
+    if "layout" in tree:
+        # RAID 10 of an odd number, which only md builds: a search compares what any tool can.
+        return
     for scheduler in range(len(search.schedulers)) if search.schedulers is not None else (None,):
         for spares in dict.fromkeys(search.spares):
             # A spare of an array that bears no loss has nothing to rebuild.

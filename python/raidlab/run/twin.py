@@ -15,6 +15,7 @@ Reference: the kernel's Documentation/admin-guide/md.rst and device-mapper/dm-ra
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -239,22 +240,21 @@ def _md_text(volume: Volume, level: str, count: int) -> Callable[[str], str]:
         where = "parity_last" if level == "raid4" else rotation
         return lambda child: _level("parity", count, child, **keys, rotation=where)
     if level == "raid10":
-        copies = _near_copies(name, str(details.get("copies") or ""), count)
-        pair_of = _chunk_of(volume)
-        return lambda child: _level("stripe", count // copies, _level("mirror", copies, child), chunk=pair_of)
+        kind, copies = _copies_of(name, str(details.get("copies") or ""))
+        chunk = _chunk_of(volume)
+        if kind == "near" and count % copies == 0:
+            return lambda child: _level("stripe", count // copies, _level("mirror", copies, child), chunk=chunk)
+        return lambda child: _level("copies", count, child, chunk=chunk, layout=f"{kind}{copies}")
     raise UnmodelledError(f"{name} is md's '{level}', which raidlab does not model")
 
 
-def _near_copies(name: str, layout: str, count: int) -> int:
-    """How many copies of each chunk lie side by side, where that is all there is to a RAID 10."""
-    words = layout.replace(",", "").split()
-    if len(words) != 4 or words[2] != "1":
+def _copies_of(name: str, layout: str) -> tuple[str, int]:
+    """Where the copies of a RAID 10 lie, and how many there are: all of them near, far or offset."""
+    found = re.fullmatch(r"(\d+) near, (\d+) (far|offset)", layout)
+    near, far = (int(found[1]), int(found[2])) if found else (0, 0)
+    if found is None or 1 not in (near, far):
         raise UnmodelledError(f"{name} is a RAID 10 with the layout '{layout}', which raidlab does not have")
-    copies = int(words[0])
-    if count % copies:
-        message = f"{name} keeps {copies} copies on {count} members, which is no stripe of mirrors"
-        raise UnmodelledError(message)
-    return copies
+    return (found[3], far) if far > 1 else ("near", near)
 
 
 def _btrfs_policy(volume: Volume) -> Mapping[str, Plain]:

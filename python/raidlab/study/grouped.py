@@ -23,7 +23,7 @@ from raidlab.study.check import count_leaves
 from raidlab.study.expand import NULL
 from raidlab.study.load import LoadedStudy
 from raidlab.study.schema import MEMBER, Array
-from raidlab.study.tree import Tree
+from raidlab.study.tree import Tree, copies_in
 from raidlab.study.words import OFF_LIVE
 
 _LIVE = "live"
@@ -238,7 +238,7 @@ def _volume(tree: Tree, width: int, is_given: bool) -> Tree:
         return {"kind": "member"}
     children = tree.get("children", [])
     # One member of data beside parity is a mirror, and no member of data nothing.
-    least = tree["parities"] + 2 if tree["kind"] == "parity" else 2
+    least = tree["parities"] + 2 if tree["kind"] == "parity" else copies_in(tree.get("layout", "near2"))[1]
     if width < least or not children or any("children" in child for child in children):
         raise _UnfitError(f"cannot be made of {width} member{'s' if width != 1 else ''} a volume")
     return {**tree, "children": [children[0]] * width}

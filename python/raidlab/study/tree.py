@@ -19,3 +19,17 @@ class Tree(TypedDict):
     """Of a level with parity."""
     rotation: NotRequired[str]
     """Where its parity lies from stripe to stripe."""
+    layout: NotRequired[Annotated[str, Field(pattern=r"^(near|far|offset)[0-9]{1,9}$")]]
+    """Of a level with copies of each chunk: where they lie, and how many there are."""
+
+
+def copies_in(layout: str) -> tuple[str, int]:
+    """Where the copies of a chunk lie, and how many there are.
+
+    Examples
+    --------
+    >>> copies_in("far2")
+    ('far', 2)
+    """
+    kind = layout.rstrip("0123456789")
+    return kind, int(layout.removeprefix(kind))

@@ -30,6 +30,8 @@ pub(crate) struct Node {
     pub is_backed: bool,
     /// Some node strictly below locks stripes.
     pub stripe_locks_below: bool,
+    /// It lies on its members the same way from one multiple of its alignment to the next.
+    pub repeats: bool,
     /// Requests that begin and end on multiples of this touch whole stripes only.
     pub alignment: u64,
 }
@@ -104,8 +106,19 @@ impl Layout {
         // A member; what has children becomes its level when these are compiled, which follow it in the list.
         let level = Level::Member(Member { leaf });
         let bears = tree.losses_borne();
-        let (children, stripe_locks_below) = (Box::default(), false);
-        self.nodes.push(Node { id, level, capacity: 0, children, bears, is_backed, stripe_locks_below, alignment: 1 });
+        let (children, stripe_locks_below, repeats) = (Box::default(), false, true);
+        let (capacity, alignment) = (0, 1);
+        self.nodes.push(Node {
+            id,
+            level,
+            capacity,
+            children,
+            bears,
+            is_backed,
+            stripe_locks_below,
+            repeats,
+            alignment,
+        });
         if let Tree::Member { data_offset_bytes } = tree {
             let data_offset = self.sectors("data_offset", *data_offset_bytes)?;
             self.leaves.push(Leaf { data_offset });
@@ -122,6 +135,7 @@ impl Layout {
         let alignment = below.iter().map(|child| child.alignment).fold(1, lcm);
         let stripe_locks_below =
             below.iter().any(|child| child.stripe_locks_below || for_level!(child, level => level.locks_stripes()));
+        let below_repeat = below.iter().all(|child| child.repeats);
         let around = Surroundings { capacities: &capacities, alignment, chunk, outer_chunk };
         let NodeLayout { level, capacity, alignment } = Level::compile(tree, &around);
         if chunk > 0 && capacity == 0 {
@@ -130,8 +144,10 @@ impl Layout {
                 format!("a member of node {id}, '{name}', holds {sectors} sectors, too few for a chunk of {chunk}");
             return Err(SpecError::new("tree", message));
         }
-        self.nodes[id as usize] =
-            Node { id, level, capacity, children, bears, is_backed, stripe_locks_below, alignment };
+        let mut node =
+            Node { id, level, capacity, children, bears, is_backed, stripe_locks_below, repeats: false, alignment };
+        node.repeats = below_repeat && for_level!(node, level => level.repeats());
+        self.nodes[id as usize] = node;
         Ok(id)
     }
 

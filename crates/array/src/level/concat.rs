@@ -42,6 +42,10 @@ impl Personality for Concat {
         Extent::new(self.starts[position as usize] + part.lba, part.sectors)
     }
 
+    fn repeats(&self) -> bool {
+        false
+    }
+
     fn for_each_share(&self, node: &Node, extent: Extent, mut visit: impl FnMut(NodeId, Extent)) {
         self.parts(node, extent).for_each(|(position, part)| visit(node.child(position), part));
     }

@@ -1,11 +1,11 @@
 //! RAID 1: a read goes to one copy, a write to all.
 
-use super::{Content, Level, Member, NodeLayout, Personality, Surroundings};
+use super::choice::{choose_copy, Candidates, MdBalance};
+use super::{locked_pieces, Content, Level, NodeLayout, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
-use crate::policy::MirrorRead;
-use raidlab_types::{Extent, LeafId, RequestError};
+use raidlab_types::{Extent, RequestError};
 
 /// Pieces by which ranges are locked on a mirror that no striping node stands above: 1 MiB of 512-byte sectors.
 const LOCK_SECTORS: u64 = 2048;
@@ -74,12 +74,12 @@ impl Personality for Mirror {
     fn read(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
         if planner.bad.is_empty() && !planner.views.is_partial(node.id) {
             // One copy for all that lies together.
-            let copy = choose_copy(planner, node, transfers[0].extent(), self.striped)?;
+            let copy = self.choose(planner, node, transfers[0].extent())?;
             return planner.plan_node(node.child(copy), transfers, false);
         }
         planner.with_transfers(|planner, chosen| {
             for transfer in transfers {
-                let child = choose_copy(planner, node, transfer.extent(), self.striped)?;
+                let child = self.choose(planner, node, transfer.extent())?;
                 chosen.push(Transfer { child, ..*transfer });
             }
             planner.hand_on(node, chosen, false)
@@ -100,125 +100,15 @@ impl Personality for Mirror {
         if covered || matches!(mode, LockMode::SharedIfDegraded(_)) {
             return covered;
         }
-        for stripe in extent.lba / self.lock_sectors..=(extent.end() - 1) / self.lock_sectors {
-            let start = stripe * self.lock_sectors;
-            let lo = extent.lba.max(start) - start;
-            let hi = extent.end().min(start + self.lock_sectors) - start;
-            out.push(LockRange { node: node.id, stripe, lo, hi, shared: mode.is_shared() });
-        }
+        out.extend(locked_pieces(node.id, extent, self.lock_sectors, mode.is_shared()));
         true
     }
 }
 
-/// How the copies of a mirror stand for a read.
-struct Ranking {
-    /// Fewest operations in flight, and whose.
-    shortest: (u32, u32),
-    longest: u32,
-    /// Shortest distance and then fewest operations in flight, and whose.
-    nearest: ((u64, u32), u32),
-}
-
-fn choose_copy(planner: &mut Planner<'_>, node: &Node, extent: Extent, striped: bool) -> Result<u32, RequestError> {
-    let clean = planner.bad.is_empty() && !planner.views.is_degraded(node.id);
-    let usable = |p: &Planner<'_>, i: u32| clean || p.is_readable(node.child(i), extent);
-    let n = place(node.children.len());
-    let Some(first) = (0..n).find(|&i| usable(planner, i)) else {
-        return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(extent) });
-    };
-    Ok(match planner.policy.mirror_read {
-        MirrorRead::Primary => first,
-        MirrorRead::RoundRobin => in_turn(planner, node, usable).unwrap_or(first),
-        MirrorRead::RoundRobinSequential => match rank(planner, node, extent, first, usable).nearest {
-            ((0, _), copy) => copy,
-            _ => in_turn(planner, node, usable).unwrap_or(first),
-        },
-        MirrorRead::ShortestQueue => rank(planner, node, extent, first, usable).shortest.1,
-        MirrorRead::Nearest { queue_override } => {
-            let found = rank(planner, node, extent, first, usable);
-            match queue_override {
-                Some(limit) if found.longest - found.shortest.0 > limit => found.shortest.1,
-                _ => found.nearest.1,
-            }
-        }
-        MirrorRead::Md { rotating } => {
-            let copy = as_md(planner, node, extent, (striped, rotating), usable).unwrap_or(first);
-            let (leaf, _) = first_member(planner, node.child(copy), extent.lba);
-            planner.note_read(node.child(copy), extent.end(), leaf);
-            copy
-        }
-    })
-}
-
-/// The copy that md reads (`choose_best_rdev` of its raid1.c, `read_balance` of its raid10.c, Linux 6.12).
-#[inline(never)]
-fn as_md(
-    planner: &Planner<'_>,
-    node: &Node,
-    extent: Extent,
-    (striped, rotating): (bool, bool),
-    usable: impl Fn(&Planner<'_>, u32) -> bool,
-) -> Option<u32> {
-    let (mut fewest, mut nearest) = (None, None);
-    for copy in (0..place(node.children.len())).filter(|&i| usable(planner, i)) {
-        if !striped && planner.read_end(node.child(copy)) == extent.lba {
-            return Some(copy);
-        }
-        let (leaf, lba) = first_member(planner, node.child(copy), extent.lba);
-        let pending = planner.pending(leaf);
-        // An idle disk is as near as can be on RAID 10, and decides all on RAID 1.
-        let distance = if pending == 0 { 0 } else { planner.views.leaf(leaf).end_lba.abs_diff(lba) };
-        if fewest.is_none_or(|(least, _)| pending < least) {
-            fewest = Some((pending, copy));
-        }
-        if nearest.is_none_or(|(least, _)| distance < least) {
-            nearest = Some((distance, copy));
-        }
-    }
-    match (fewest, nearest) {
-        (Some((pending, copy)), _) if !rotating || pending == 0 => Some(copy),
-        (_, nearest) => nearest.map(|(_, copy)| copy),
-    }
-}
-
-/// The next copy in turn that is usable.
-fn in_turn(planner: &mut Planner<'_>, node: &Node, usable: impl Fn(&Planner<'_>, u32) -> bool) -> Option<u32> {
-    let n = place(node.children.len());
-    let turn = planner.next_turn(node.id) % n;
-    (turn..n).chain(0..turn).find(|&i| usable(planner, i))
-}
-
-/// Compares the usable copies from `first` on; of equals the first is taken.
-fn rank(
-    planner: &Planner<'_>,
-    node: &Node,
-    extent: Extent,
-    first: u32,
-    usable: impl Fn(&Planner<'_>, u32) -> bool,
-) -> Ranking {
-    let mut r = Ranking { shortest: (u32::MAX, first), longest: 0, nearest: ((u64::MAX, u32::MAX), first) };
-    for i in (first..place(node.children.len())).filter(|&i| usable(planner, i)) {
-        let (leaf, lba) = first_member(planner, node.child(i), extent.lba);
-        let view = planner.views.leaf(leaf);
-        let (queue, distance) = (view.in_flight, view.end_lba.abs_diff(lba));
-        r.longest = r.longest.max(queue);
-        if queue < r.shortest.0 {
-            r.shortest = (queue, i);
-        }
-        if (distance, queue) < r.nearest.0 {
-            r.nearest = ((distance, queue), i);
-        }
-    }
-    r
-}
-
-/// The member on which an access to `lba` of `id` begins, and the sector there.
-fn first_member(planner: &Planner<'_>, mut id: NodeId, mut lba: u64) -> (LeafId, u64) {
-    loop {
-        let node = planner.layout.node(id);
-        if let Level::Member(Member { leaf }) = node.level {
-            return (leaf, lba + planner.layout.data_offset(leaf));
-        }
-        (id, lba) = node.locate(lba).expect("every sector of a node lies on a child");
+impl Mirror {
+    fn choose(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> Result<u32, RequestError> {
+        let balance = if self.striped { MdBalance::Near } else { MdBalance::Mirror };
+        let (count, at) = (place(node.children.len()), |copy| (node.child(copy), extent));
+        choose_copy(planner, node, extent, Candidates { count, at, balance })
     }
 }

@@ -4,7 +4,9 @@
 //! Invariant: a level knows addresses and the state of members; no bytes, no time. This file is the only place where
 //! levels are told apart; whoever walks a tree asks by [`for_level`].
 
+mod choice;
 mod concat;
+mod copies;
 mod member;
 mod mirror;
 mod parity;
@@ -67,6 +69,16 @@ pub(crate) trait Personality: Sized {
         covered
     }
 
+    /// Whether the node is lost when the children that `is_gone` names are.
+    fn is_lost_without(&self, node: &Node, is_gone: impl Fn(NodeId) -> bool) -> bool {
+        node.children.iter().filter(|&&child| is_gone(child)).count() > node.bears
+    }
+
+    /// Whether the node lies on its children the same way from one multiple of its alignment to the next.
+    fn repeats(&self) -> bool {
+        true
+    }
+
     /// Whether it locks stripes even where the addresses are covered, since a stripe ties other addresses together.
     fn locks_stripes(&self) -> bool {
         false
@@ -90,6 +102,7 @@ pub(crate) enum Level {
     Concat(concat::Concat),
     Stripe(stripe::Stripe),
     Mirror(mirror::Mirror),
+    Copies(copies::Copies),
     Parity(parity::ParityLayout),
 }
 
@@ -101,6 +114,7 @@ macro_rules! for_level {
             $crate::level::Level::Concat($level) => $work,
             $crate::level::Level::Stripe($level) => $work,
             $crate::level::Level::Mirror($level) => $work,
+            $crate::level::Level::Copies($level) => $work,
             $crate::level::Level::Parity($level) => $work,
         }
     };
@@ -155,6 +169,7 @@ impl Level {
             Tree::Independent { .. } | Tree::Concat { .. } => concat::compile(around),
             Tree::Stripe { .. } => stripe::compile(around),
             Tree::Mirror { .. } => mirror::compile(around),
+            Tree::Copies { layout, .. } => copies::compile(around, *layout),
             Tree::Parity { parities, rotation, .. } => parity::compile(around, *parities, *rotation),
         }
     }
@@ -178,6 +193,10 @@ impl Node {
 
     pub(crate) fn restore(&self, planner: &mut Planner<'_>, extent: Extent) -> PlanResult {
         for_level!(self, level => level.restore(planner, self, extent))
+    }
+
+    pub(crate) fn is_lost_without(&self, is_gone: impl Fn(NodeId) -> bool) -> bool {
+        for_level!(self, level => level.is_lost_without(self, is_gone))
     }
 
     /// The child that holds sector `lba`, or the first that does, and the sector there; none for a member.
@@ -225,6 +244,15 @@ fn chunks(chunk: u64, columns: u64, extent: Extent) -> impl Iterator<Item = Chun
             (row, column) = (row + 1, 0);
         }
         Some(part)
+    })
+}
+
+/// The locks on `extent` of a node that are kept by pieces of so many sectors.
+fn locked_pieces(node: NodeId, extent: Extent, sectors: u64, shared: bool) -> impl Iterator<Item = LockRange> {
+    (extent.lba / sectors..=(extent.end() - 1) / sectors).map(move |stripe| {
+        let start = stripe * sectors;
+        let (lo, hi) = (extent.lba.max(start) - start, extent.end().min(start + sectors) - start);
+        LockRange { node, stripe, lo, hi, shared }
     })
 }
 

@@ -309,8 +309,12 @@ impl Array {
             if let Some(op) = self.hand_out(window, node) {
                 return Some(op);
             }
-            // A write to a member that has gone meanwhile counts as done; what follows from that may be ready now.
+            // A write to a member that has gone meanwhile counts as done; what follows from that may be ready now, the next
+            // unit of a rebuild not least.
             self.run_unblocked();
+            if !self.rebuilds.is_empty() {
+                self.go_on();
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use super::locks::{collect, LockMode, LockRange};
 use super::{Array, Event, Owner};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{for_level, Level, Member, Personality};
-use crate::plan::place;
+use crate::plan::{place, Plan, Planner, Scratch};
 use crate::policy::MemberState;
 use crate::throttle::{Beside, Go, Pace, RebuildThrottle};
 use raidlab_types::number::lcm;
@@ -150,10 +150,25 @@ impl Array {
     /// be lost, and the child of that one.
     fn source_of(&self, leaf: LeafId) -> Option<(Vec<(NodeId, u32)>, NodeId)> {
         let mut above = ancestors(&self.layout, leaf);
-        let gives = |&(id, _): &(NodeId, u32)| self.layout.node(id).bears > 0 && !self.views.is_unsure(id);
+        let gives = |&(id, _): &(NodeId, u32)| self.layout.node(id).bears > 0 && self.gives_all(id);
         above.drain(..above.iter().position(gives)?);
         let (node, position) = above[0];
         Some((above, self.layout.node(node).child(position)))
+    }
+
+    /// Whether everything of the node can be given back. Of one that may not: what members that are rebuilt hold already can
+    /// be all that is wanted of them, since the copies of a chunk may lie anywhere on theirs. They are rebuilt from their
+    /// beginning on, so what is there of the last places of their kind is there of all.
+    fn gives_all(&self, id: NodeId) -> bool {
+        if !self.views.is_unsure(id) {
+            return true;
+        }
+        let node = self.layout.node(id);
+        let sectors = if node.repeats { node.alignment.min(node.capacity) } else { node.capacity };
+        let (scratch, plan) = (&mut Scratch::default(), &mut Plan::default());
+        let planner =
+            Planner { layout: &self.layout, views: &self.views, policy: &self.policy, bad: &[], scratch, plan };
+        planner.is_readable(id, Extent::new(node.capacity - sectors, sectors))
     }
 
     /// Begins to rebuild what a change of `leaf` makes necessary, if anything: the child of the node that gives it back, all
@@ -191,7 +206,8 @@ impl Array {
     fn begin_rebuild(&mut self, above: &[(NodeId, u32)]) {
         let (node, above) = (above[0].0, &above[1..]);
         let mut leaves = Vec::new();
-        for &child in self.layout.node(node).children.iter().filter(|&&child| self.views.is_unsure(child)) {
+        // One that still gives all it holds is not written here: what it lacks is its own affair.
+        for &child in self.layout.node(node).children.iter().filter(|&&child| !self.gives_all(child)) {
             let whole = Extent::new(0, self.layout.node(child).capacity);
             leaf_shares(&self.layout, child, whole, &mut |leaf, _| {
                 if self.views.leaf(leaf).state == MemberState::Rebuilding && !leaves.contains(&leaf) {
@@ -297,7 +313,8 @@ impl Array {
         let (views, part) = (&mut self.views, Extent::new(0, *rebuilt));
         for &child in &self.layout.node(*node).children {
             leaf_shares(&self.layout, child, part, &mut |leaf, share| {
-                if leaves.contains(&leaf) {
+                // A level may keep what follows it elsewhere: what is done there does not yet count.
+                if leaves.contains(&leaf) && share.lba <= views.leaf(leaf).valid {
                     views.set_valid(leaf, share.end());
                 }
             });

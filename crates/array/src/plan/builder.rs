@@ -261,13 +261,19 @@ impl Planner<'_> {
     fn cut_many(&mut self, level: &impl Personality, node: &Node, transfers: &[Transfer], write: bool) -> PlanResult {
         self.with_transfers(|planner, parts| {
             cut(level, node, transfers, parts);
-            // Parity below ties chunks together, which are then planned together.
-            if planner.policy.chunk_accesses == ChunkAccesses::Apart && !node.stripe_locks_below {
-                let each = |part: &Transfer| planner.plan_node(node.child(part.child), slice::from_ref(part), write);
-                return parts.iter().try_for_each(each);
-            }
-            planner.hand_on(node, parts, write)
+            planner.hand_on_chunks(node, parts, write)
         })
+    }
+
+    /// Hands parts of a chunk to the children they name: all of a child's together, or each by itself where the policy
+    /// has chunks apart.
+    pub(crate) fn hand_on_chunks(&mut self, node: &Node, parts: &mut [Transfer], write: bool) -> PlanResult {
+        // Parity below ties chunks together, which are then planned together.
+        if self.policy.chunk_accesses == ChunkAccesses::Apart && !node.stripe_locks_below {
+            let each = |part: &Transfer| self.plan_node(node.child(part.child), slice::from_ref(part), write);
+            return parts.iter().try_for_each(each);
+        }
+        self.hand_on(node, parts, write)
     }
 
     /// Hands transfers to the children they name, each child's in order of address.

@@ -1,6 +1,6 @@
 //! The members as plans see them: state and queue of each, and what follows for the nodes above them.
 //!
-//! Invariants: a node is *lost* exactly when more of its children are lost than its level bears: it is neither read nor
+//! Invariants: a node is *lost* exactly when those of its children are that its level does not bear the loss of: it is neither read nor
 //! written then. It is *degraded* when any member below it is not whole, and *partial* when one is being rebuilt, so that
 //! what can be read depends on where. All three are worked out when a member's state changes, so that plans only look
 //! them up.
@@ -20,7 +20,7 @@ pub struct MemberViews {
     degraded: Vec<bool>,
     /// Some leaf below (or the node itself) is being rebuilt.
     partial: Vec<bool>,
-    /// More children than it bears are not whole, or may not give back all they should: nor may it.
+    /// Children whose loss it does not bear are not whole, or may not give back all they should: nor may it.
     unsure: Vec<bool>,
 }
 
@@ -69,7 +69,8 @@ impl MemberViews {
             return;
         }
         let count = |of: &[bool]| node.children.iter().filter(|&&c| of[c as usize]).count();
-        (self.lost[id], self.unsure[id]) = (count(&self.lost) > node.bears, count(&self.unsure) > node.bears);
+        let lost_without = |gone: &[bool]| node.is_lost_without(|child| gone[child as usize]);
+        (self.lost[id], self.unsure[id]) = (lost_without(&self.lost), lost_without(&self.unsure));
         (self.degraded[id], self.partial[id]) = (count(&self.degraded) > 0, count(&self.partial) > 0);
     }
 

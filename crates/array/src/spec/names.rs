@@ -1,6 +1,6 @@
 //! Constructors of trees by their common names.
 
-use super::{Parameters, Rotation, Tree, Word};
+use super::{CopyKind, CopyLayout, Parameters, Rotation, Tree, Word};
 
 /// The common names. All are built over members, as many as the text has.
 pub(super) static NAMES: [Word; 8] = [
@@ -8,8 +8,8 @@ pub(super) static NAMES: [Word; 8] = [
     Word { name: "raid1", keys: &["members"], build: |p| Ok(Tree::raid1(p.children.len())) },
     Word {
         name: "raid10",
-        keys: &["members", "chunk"],
-        build: |p| Ok(Tree::raid10(half("RAID 10", &p)?, p.chunk_bytes)),
+        keys: &["members", "chunk", "layout"],
+        build: |p| Ok(mirrored(p.children.len(), p.chunk_bytes, p.layout)),
     },
     Word {
         name: "raid01",
@@ -21,6 +21,17 @@ pub(super) static NAMES: [Word; 8] = [
     Word { name: "raid50", keys: &["members", "chunk", "rotation", "groups"], build: |p| grouped("RAID 50", 1, 3, &p) },
     Word { name: "raid60", keys: &["members", "chunk", "rotation", "groups"], build: |p| grouped("RAID 60", 2, 4, &p) },
 ];
+
+/// RAID 10 over `n` members. Copies side by side that come out even are mirrors below a stripe.
+fn mirrored(n: usize, chunk_bytes: u64, layout: CopyLayout) -> Tree {
+    let copies = layout.copies as usize;
+    match layout.kind {
+        CopyKind::Near if copies > 1 && n > 0 && n.is_multiple_of(copies) => {
+            Tree::Stripe { chunk_bytes, children: vec![Tree::raid1(copies); n / copies] }
+        }
+        _ => Tree::Copies { layout, chunk_bytes, children: members(n) },
+    }
+}
 
 /// Half the members, which must be an even number.
 fn half(what: &str, p: &Parameters) -> Result<usize, String> {

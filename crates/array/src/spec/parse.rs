@@ -1,7 +1,7 @@
 //! Reads a tree from text; the grammar is in the parent module.
 
 use super::names::NAMES;
-use super::{Parameters, Rotation, Tree, LEVELS};
+use super::{CopyLayout, Parameters, Rotation, Tree, LEVELS};
 use raidlab_types::SpecError;
 
 /// Chunk where the text names none; md's default is 512 KiB, 64 KiB keeps small examples readable.
@@ -45,6 +45,7 @@ impl Default for Args<'_> {
             children: Vec::new(),
             chunk_bytes: DEFAULT_CHUNK_BYTES,
             rotation: Rotation::LeftSymmetric,
+            layout: CopyLayout::NEAR2,
             parities: 1,
             groups: None,
             data_offset_bytes: 0,
@@ -231,9 +232,13 @@ impl<'a> TreeParser<'a> {
                 args.parameters.rotation =
                     found.ok_or_else(|| self.error(format!("rotation = '{value}'; accepted: {accepted}")))?;
             }
+            "layout" => {
+                let found = CopyLayout::try_from(value.to_owned());
+                args.parameters.layout = found.map_err(|message| self.error(format!("layout = {message}")))?;
+            }
             _ => {
                 return Err(self.error(format!(
-                    "unknown key '{key}'; accepted: chunk, rotation, parities, groups, members, data_offset"
+                    "unknown key '{key}'; accepted: chunk, rotation, layout, parities, groups, members, data_offset"
                 )))
             }
         }
@@ -287,6 +292,13 @@ mod tests {
         assert_eq!(Tree::parse("raid50(6, groups=2)").unwrap().tolerance(), 1);
         assert_eq!(Tree::parse("raid60:8").unwrap().tolerance(), 2);
         assert_eq!(Tree::parse("raid10:8").unwrap().tolerance(), 1);
+        assert_eq!(Tree::parse("raid10(6, layout=n3)").unwrap(), Tree::parse("stripe(2*mirror(3))").unwrap());
+        assert_eq!(Tree::parse("raid10(5)").unwrap(), Tree::parse("copies(5, layout=near2)").unwrap());
+        assert_eq!(Tree::parse("raid10(4, layout=f2)").unwrap(), Tree::parse("copies(4, layout=far2)").unwrap());
+        assert_eq!(Tree::parse("raid10(5, layout=offset3)").unwrap().tolerance(), 2);
+        // Of neighbours both may be lost only where they hold no chunk between them.
+        assert_eq!(Tree::parse("copies(mirror(2), mirror(2), member, mirror(2))").unwrap().tolerance(), 2);
+        assert_eq!(Tree::parse("copies(member, mirror(2), member, mirror(2), layout=far2)").unwrap().tolerance(), 2);
     }
 
     #[test]
@@ -300,7 +312,13 @@ mod tests {
             ("raid5(5) x", "follows a complete tree"),
             ("stripe(independent(2))", "only at the root"),
             ("mirror(1)", "needs at least 2"),
-            ("raid10:5", "even number"),
+            ("raid01:5", "even number"),
+            ("raid10:1", "RAID 10 (near2) has 1 member(s); it needs at least 2"),
+            ("raid10(3, layout=far4)", "RAID 10 (far4) has 3 member(s); it needs at least 4"),
+            ("raid10(4, layout=far1)", "fewer than two copies"),
+            ("raid10(4, layout=2)", "such as far2"),
+            ("raid10(4, layout=left_symmetric)", "such as far2"),
+            ("raid5(4, layout=far2)", "takes no key 'layout'"),
             ("raid5(5, chunk=0)", "chunk = 0"),
             ("", "a level is expected"),
             ("raid0:0", "accepted: 1 to 4096"),

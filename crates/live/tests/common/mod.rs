@@ -124,6 +124,10 @@ pub(crate) fn every_level(chunk: u64) -> Vec<(String, Tree)> {
         all.push((format!("raid5 {}", rotation.name()), Tree::parity(1, 5, chunk, rotation)));
         all.push((format!("raid6 {}", rotation.name()), Tree::parity(2, 6, chunk, rotation)));
     }
+    for layout in ["near2", "far2", "offset3"] {
+        let tree = Tree::parse(&format!("raid10(5, chunk={chunk}, layout={layout})")).expect("a tree");
+        all.push((format!("raid10 {layout}"), tree));
+    }
     all.push(("raid50".to_string(), Tree::striped_parity(1, 2, 3, chunk, Rotation::LeftSymmetric)));
     all.push(("raid60".to_string(), Tree::striped_parity(2, 2, 4, chunk, Rotation::LeftSymmetric)));
     all

@@ -27,7 +27,7 @@ from raidlab.analysis.margins.crossing import Place, as_is, place_of
 from raidlab.analysis.metrics.point import Point
 from raidlab.analysis.model import accesses
 from raidlab.stats.regression import line
-from raidlab.study.tree import Tree
+from raidlab.study.tree import Tree, copies_in
 from raidlab.study.workload import Workload
 
 # Members that are busy for less of the time do not set the pace alone.
@@ -102,6 +102,8 @@ def _copies(tree: Tree) -> int:
     children = tree.get("children", [])
     if tree["kind"] == "mirror" and all(child["kind"] == "member" for child in children):
         return len(children)
+    if "layout" in tree:
+        return copies_in(tree["layout"])[1]
     return _copies(children[0]) if children else 1
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from raidlab.analysis.model.access_count import losses_borne_by
 from raidlab.analysis.model.form import Argument, Form
-from raidlab.study.tree import Tree
+from raidlab.study.tree import Tree, copies_in
 
 HOURS_A_YEAR = 8760.0
 
@@ -120,17 +120,35 @@ def _as_member(tree: Tree, member: MemberLifetime, *, rebuilds_together: bool) -
     children = [_as_member(child, member, rebuilds_together=rebuilds_together) for child in tree.get("children", [])]
     if not children:
         return member
+    if "layout" in tree:
+        return _copied(children, tree["layout"], member, rebuilds_together=rebuilds_together)
     losses = losses_borne_by(tree)
     if not losses:
         readable = math.prod(1 - child.unreadable for child in children)
         return MemberLifetime(1 / sum(1 / child.mttf_hours for child in children), member.rebuild_hours, 1 - readable)
-    mean = MemberLifetime(
+    hours = level_hours(len(children), losses, _mean(children, member), rebuilds_together=rebuilds_together)
+    return MemberLifetime(hours, member.rebuild_hours, 0.0)
+
+
+def _mean(children: list[MemberLifetime], member: MemberLifetime) -> MemberLifetime:
+    return MemberLifetime(
         len(children) / sum(1 / child.mttf_hours for child in children),
         member.rebuild_hours,
         sum(child.unreadable for child in children) / len(children),
     )
-    hours = level_hours(len(children), losses, mean, rebuilds_together=rebuilds_together)
-    return MemberLifetime(hours, member.rebuild_hours, 0.0)
+
+
+def _copied(
+    children: list[MemberLifetime], layout: str, member: MemberLifetime, *, rebuilds_together: bool
+) -> MemberLifetime:
+    """RAID 10 of copies: lost with the first set of children that hold a chunk, each such set like a mirror."""
+    kind, copies = copies_in(layout)
+    count = len(children)
+    if not 2 <= copies <= count:
+        raise ValueError(f"{count} members cannot hold {copies} copies")
+    sets = 1 if copies == count else count // math.gcd(count, copies if kind == "near" else 1)
+    hours = level_hours(copies, copies - 1, _mean(children, member), rebuilds_together=rebuilds_together)
+    return MemberLifetime(hours / sets, member.rebuild_hours, 0.0)
 
 
 def loss_per_year(mean_hours: float) -> float:

@@ -139,7 +139,9 @@ def _details(here: Path, level: str | None) -> dict[str, str | int | float | Non
         found["rotation"] = _LAYOUTS.get(layout, f"md layout {layout}")
     if layout is not None and level == "raid10":
         far = "offset" if layout & (1 << 16) else "far"
-        found["copies"] = f"{layout & 255} near, {layout >> 8 & 255} {far}"
+        # Sets of members that far copies stay within: a layout that mdadm does not make.
+        in_sets = " in sets" if layout >> 17 else ""
+        found["copies"] = f"{layout & 255} near, {layout >> 8 & 255} {far}{in_sets}"
     return {key: value for key, value in found.items() if value is not None}
 
 
