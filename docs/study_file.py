@@ -22,6 +22,7 @@ from raidlab.study.units import (
     format_bytes,
     format_time_ns,
     parse_bytes,
+    parse_moment_ns,
     parse_rate_per_s,
     parse_time_ns,
 )
@@ -94,6 +95,8 @@ def accepts(annotation: Any, metadata: Any = ()) -> str:
         return "size"
     if parse_time_ns in readers:
         return "time"
+    if parse_moment_ns in readers:
+        return "time from 0"
     if parse_rate_per_s in readers:
         return "rate"
     origin, arguments = get_origin(annotation), get_args(annotation)
@@ -135,7 +138,8 @@ def _default(value: Any, words: str) -> str:
         return ", ".join(_shown(shown)) or "as below"
     if words == "list of size":
         return ", ".join(map(format_bytes, value))
-    return format_bytes(value) if words == "size" else format_time_ns(value) if words == "time" else f"`{value}`"
+    is_time = words.startswith("time")
+    return format_bytes(value) if words == "size" else format_time_ns(value) if is_time else f"`{value}`"
 
 
 def _shown(table: dict[str, Any]) -> Iterator[str]:
