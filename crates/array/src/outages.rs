@@ -290,20 +290,31 @@ fn check(
         // New ones take their places as the run begins.
         missing.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Online));
     }
+    let still_missing = if rebuild.is_some() { &[] } else { missing };
     let mut in_order: Vec<(usize, FailureSpec)> = events.iter().copied().enumerate().collect();
     in_order.sort_by_key(|(_, event)| event.at);
     for (n, &(i, event)) in in_order.iter().enumerate() {
         let is_away = |earlier: &FailureSpec| rebuild.is_none_or(|rebuild| earlier.at + rebuild.after >= event.at);
         let away: Vec<FailureSpec> = in_order[..n].iter().map(|&(_, earlier)| earlier).filter(is_away).collect();
-        let lost = || away.iter().map(|earlier| earlier.fail).chain([event.fail]);
-        lost().for_each(|leaf| array.set_member_state(leaf, MemberState::Missing));
-        if !array.bears_its_losses() {
-            let message = why_too_many(array.layout().tolerance(), missing, &away, rebuild);
+        // Of those away, so many have to be back before it is borne.
+        let too_many = (0..=away.len()).find(|&back| bears(array, &away[back..], event));
+        if too_many != Some(0) {
+            let back = too_many.filter(|_| rebuild.is_some()).map(|back| away[back - 1]);
+            let after = rebuild.map_or(0, |rebuild| rebuild.after);
+            let message = why_too_many(array.layout().tolerance(), still_missing, &away, back.map(|one| (one, after)));
             return Err(SpecError::new(format!("events[{i}].fail"), message));
         }
-        lost().for_each(|leaf| array.set_member_state(leaf, MemberState::Online));
     }
     Ok(())
+}
+
+/// Whether the array bears a failure while others are away.
+fn bears(array: &mut Array, away: &[FailureSpec], event: FailureSpec) -> bool {
+    let lost = || away.iter().chain([&event]).map(|one| one.fail);
+    lost().for_each(|leaf| array.set_member_state(leaf, MemberState::Missing));
+    let bears = array.bears_its_losses();
+    lost().for_each(|leaf| array.set_member_state(leaf, MemberState::Online));
+    bears
 }
 
 /// Whether each exists, and is lost once.
@@ -316,7 +327,7 @@ fn check_members(leaves: usize, missing: &[LeafId], events: &[FailureSpec]) -> R
             return Err(SpecError::new(key, format!("there is no such member; accepted: 0 to {}", leaves - 1)));
         }
         if lost.contains(&leaf) {
-            return Err(SpecError::new(key, "this member is lost already; accepted: each member once"));
+            return Err(SpecError::new(key, "this member is named before; accepted: each member once"));
         }
         lost.push(leaf);
     }
@@ -325,32 +336,48 @@ fn check_members(leaves: usize, missing: &[LeafId], events: &[FailureSpec]) -> R
 
 /// That so many cannot be missing.
 pub fn too_many_missing(layout: &Layout, missing: &[LeafId]) -> SpecError {
-    let (bears, accepted) = match layout.tolerance() {
-        0 => ("no failure".to_string(), "[]".to_string()),
-        1 => ("the loss of any 1 member".to_string(), "any 1 member".to_string()),
-        n => (format!("the loss of any {n} members"), format!("any {n} members")),
+    let accepted = match layout.tolerance() {
+        0 => "[]".to_string(),
+        n => format!("any {n}"),
     };
-    let message =
-        format!("members {missing:?} are more than this array can lose: it bears {bears}; accepted: {accepted}");
+    let (names, bears) = (named(missing), borne(layout.tolerance()));
+    let message = format!("{names} cannot be missing: this array bears {bears}; accepted: {accepted}");
     SpecError::new("missing", message)
 }
 
-/// Why a failure is certain to lose data: who is away when it comes, and until when.
-fn why_too_many(tolerance: usize, missing: &[LeafId], away: &[FailureSpec], rebuild: Option<RebuildSpec>) -> String {
-    let Some(last) = away.last() else {
-        return match missing {
-            [] => "this array bears no failure of it; accepted: a tree with redundancy, or no events".to_string(),
-            _ => format!("is too many beside missing = {missing:?}: data would be lost; accepted: fewer of both"),
-        };
-    };
+fn named(members: &[LeafId]) -> String {
+    let names: Vec<String> = members.iter().map(ToString::to_string).collect();
+    format!("member{} {}", if members.len() == 1 { "" } else { "s" }, names.join(", "))
+}
+
+fn borne(tolerance: usize) -> String {
+    match tolerance {
+        0 => "no failure".to_string(),
+        1 => "the loss of any 1 member".to_string(),
+        n => format!("the loss of any {n} members"),
+    }
+}
+
+/// Why a failure is certain to lose data: who is gone when it comes, and whose place is to be taken first (`back`, and how
+/// long after its failure it is).
+fn why_too_many(
+    tolerance: usize,
+    missing: &[LeafId],
+    away: &[FailureSpec],
+    back: Option<(FailureSpec, u64)>,
+) -> String {
     let gone: Vec<LeafId> = missing.iter().copied().chain(away.iter().map(|event| event.fail)).collect();
-    let bears = format!("data would be lost, for members {gone:?} are gone by then, and any {tolerance} may be");
-    let Some(RebuildSpec { after, .. }) = rebuild else {
-        return format!("{bears}; accepted: fewer failures, or rebuild, and the next failure when it is over");
-    };
-    let s = f64_from(last.at + after) / 1e9;
-    format!(
-        "{bears}; accepted: at after {s} s, when a new one is in the place of member {}, or a shorter after",
-        last.fail
-    )
+    if gone.is_empty() || tolerance == 0 {
+        let of_it = if tolerance == 0 { "" } else { " of this member" };
+        return format!("this array bears no failure{of_it}; accepted: a tree with redundancy, or no events");
+    }
+    let (names, bears) = (named(&gone), borne(tolerance));
+    let why = format!("data would be lost: {names} would still be gone then, and this array bears {bears}");
+    match back {
+        Some((one, after)) => {
+            let s = f64_from(one.at + after) / 1e9;
+            format!("{why}; accepted: at later than {s} s, when a new one is in the place of member {}", one.fail)
+        }
+        None => format!("{why}; accepted: fewer failures, or a rebuild and this one after it"),
+    }
 }

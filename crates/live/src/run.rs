@@ -113,7 +113,7 @@ fn outages(config: &LiveConfig, array: &mut Array) -> Result<Outages, LiveError>
     }
     // Readers know no failed requests.
     if files.is_some() && !events.is_empty() {
-        return Err(LiveError::bad("events", "whole files are read from arrays of which no member is lost; accepted: nothing here, or requests in place of files"));
+        return Err(LiveError::bad("events", "whole files are read from arrays of which no member is lost; accepted: this key left out, or requests in place of files"));
     }
     Ok(Outages::new(array, missing, events, *rebuild)?)
 }
@@ -180,7 +180,7 @@ fn replaying(config: &LiveConfig, trace: Replay, layout: &Layout) -> Result<Trac
 fn files(config: &LiveConfig, files: &FilesSpec, layout: &Layout) -> Result<FileLoad, LiveError> {
     // Readers know no failed requests.
     if !config.missing.is_empty() {
-        return Err(LiveError::bad("missing", "whole files are read from arrays of which no member is lost; accepted: nothing here, or requests in place of files"));
+        return Err(LiveError::bad("missing", "whole files are read from arrays of which no member is lost; accepted: this key left out, or requests in place of files"));
     }
     let (sizes, volumes, seed) = (&config.workload.size, layout.volumes(), Seed::new(config.seed));
     Ok(FileLoad::new(files, &config.load, sizes, &config.limits, volumes, layout.sector_bytes(), seed)?)

@@ -26,7 +26,6 @@ from raidlab.study.words import (
     Name,
     Prose,
     Table,
-    TimeNs,
     is_simulated,
     kind_from_text,
 )

@@ -16,6 +16,8 @@ Reference: Chen, Gibson, Katz, Patterson, *An Evaluation of Redundant Arrays of 
 from __future__ import annotations
 
 import json
+from collections.abc import Set as AbstractSet
+from itertools import count
 
 from raidlab import _core
 from raidlab.study.tree import Tree
@@ -63,6 +65,28 @@ def failures_borne(tree: Tree) -> int:
     2
     """
     return _facts(tree)["tolerance"]
+
+
+def bears(tree: Tree, lost: AbstractSet[int]) -> bool:
+    """Whether a tree still gives back all it holds without these members, from 0 in its order.
+
+    Examples
+    --------
+    >>> pair = {"kind": "mirror", "children": [{"kind": "member"}] * 2}
+    >>> pairs = {"kind": "stripe", "chunk_bytes": 65536, "children": [pair, pair]}
+    >>> bears(pairs, {0, 3}), bears(pairs, {0, 1})
+    (True, False)
+    """
+    leaves = count()
+
+    def is_lost(node: Tree) -> bool:
+        if node["kind"] == "member":
+            return next(leaves) in lost
+        # Every child is asked, for each takes the next members.
+        gone = sum([is_lost(child) for child in node.get("children", [])])
+        return gone > _facts(node)["losses_borne"]
+
+    return not is_lost(tree)
 
 
 def _copies(tree: Tree) -> int:
