@@ -9,7 +9,7 @@ Invariants:
 - The first phase begins with the run: a warm-up is part of it.
 - Repeats are merged by adding up; what scatters from one to the next is said as an interval. A percentile is taken from
   the merged counts.
-- A share needs a few seconds on both sides: of one or two, it is luck.
+- A share of a single repeat needs a few seconds on both sides: of one or two, it is luck.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PHASES = (BEFORE, DEGRADED, REBUILDING, AFTER)
 NS_PER_S = 1_000_000_000
 # More points than this are wider than a picture.
 MOST_STRETCHES = 120
-# Of fewer seconds no share is given.
+# Of fewer seconds of a single repeat no share is given; where there are more, their interval says what it is worth.
 LEAST_SECONDS = 5
 # A rebuild whose rate is as near to md's least one is held there.
 _AT_FLOOR = 0.1
@@ -155,10 +155,10 @@ class BadDay:
 
     def _rates(self, name: str) -> list[tuple[float, float]]:
         """Of each repeat the rate in a phase and that before; none at all where one of them is too short."""
-        found = []
+        found, least = [], LEAST_SECONDS if len(self.repeats) == 1 else 1
         for day in self.repeats:
             both = (day.phase(name), day.phase(BEFORE))
-            rates = [phase.mb_s for phase in both if phase is not None and phase.seconds >= LEAST_SECONDS]
+            rates = [phase.mb_s for phase in both if phase is not None and phase.seconds >= least]
             if len(rates) < len(both) or not all(rates):
                 return []
             found.append((rates[0] or 0.0, rates[1] or 0.0))
