@@ -38,6 +38,7 @@ A study file is TOML. This page is made from the schema (`docs/generate.py`); th
 - Times: {times}.
 - Unknown keys are errors.
 """
+_MOMENT = "time from 0"
 _PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false", type(None): "nothing"}
 
 
@@ -96,7 +97,7 @@ def accepts(annotation: Any, metadata: Any = ()) -> str:
     if parse_time_ns in readers:
         return "time"
     if parse_moment_ns in readers:
-        return "time from 0"
+        return _MOMENT
     if parse_rate_per_s in readers:
         return "rate"
     origin, arguments = get_origin(annotation), get_args(annotation)
@@ -138,7 +139,7 @@ def _default(value: Any, words: str) -> str:
         return ", ".join(_shown(shown)) or "as below"
     if words == "list of size":
         return ", ".join(map(format_bytes, value))
-    is_time = words.startswith("time")
+    is_time = words in ("time", _MOMENT)
     return format_bytes(value) if words == "size" else format_time_ns(value) if is_time else f"`{value}`"
 
 

@@ -2,8 +2,8 @@
 
 Invariants:
 
-- Phases are told apart by what the engine noted (table ``rebuilds``). An array rebuilds while any new member does; it is
-  degraded while one has failed and none rebuilds; it is well again after that, also until the next member fails.
+- Phases are told apart by what the engine noted (table ``rebuilds``). An array rebuilds while any new member does; it
+  is degraded while one has failed and none is rebuilt; it is well again after that, also until the next one fails.
 - A phase has the seconds of the run's clock that lie wholly within it, so that none counts twice; one without any has
   no figures. A second in which nothing completed is a second.
 - The first phase begins with the run: a warm-up is part of it.
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import ceil
 
 import numpy as np
@@ -315,7 +316,7 @@ def _spans(places: list[_Place], end_ns: int) -> dict[str, list[tuple[int, int]]
     marks = [0, *(mark for mark in _marks(places) if 0 < mark < end_ns), end_ns]
     found: dict[str, list[tuple[int, int]]] = {}
     last = ""
-    for begin, end in zip(marks, marks[1:], strict=False):
+    for begin, end in pairwise(marks):
         name = _name_at(places, begin)
         if name == last:
             found[name][-1] = (found[name][-1][0], end)

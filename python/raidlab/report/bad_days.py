@@ -147,7 +147,8 @@ def headline(rows: list[BadDayRow]) -> str:
     if len(rows) == 1:
         return f"{rows[0].array} {rows[0].sentence}"
     shortest, longest = min(rows, key=lambda row: row.risk_s), max(rows, key=lambda row: row.risk_s)
-    return f"At risk for {span(shortest.risk_s)} ({shortest.array}) to {span(longest.risk_s)} ({longest.array}) after a failure."
+    ends = [f"{span(row.risk_s)} ({row.array})" for row in (shortest, longest)]
+    return f"At risk for {' to '.join(ends)} after a failure."
 
 
 def notes(rows: list[BadDayRow]) -> list[str]:
@@ -156,12 +157,12 @@ def notes(rows: list[BadDayRow]) -> list[str]:
     for floor in sorted({row.floor_kib_s for row in rows if row.floor_kib_s is not None}):
         names = ", ".join(dict.fromkeys(row.array for row in rows if row.floor_kib_s == floor))
         said.append(
-            f"Held at md's least rate, {floor} KiB/s a member (speed_limit_min; min_kib_s here): {names}. That rate, and "
+            f"Held at md's least rate, {floor} KiB/s a member (speed_limit_min; min_kib_s here): {names}. That rate, "
             "not the disks, decides how many hours a terabyte takes; a higher one shortens them and takes from clients."
         )
     if any(row.repeats == 1 for row in rows):
         said.append(
-            "Of one repeat: how much of a share is chance is not known, also where it is above 100 %; repeats = 3 tells."
+            "Of one repeat: how much of a share is chance is not known, above 100 % as below; repeats = 3 would tell."
         )
     else:
         said.append(f"Behind shares and risks stand 95 % intervals over {min(row.repeats for row in rows)} repeats.")

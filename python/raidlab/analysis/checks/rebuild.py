@@ -18,7 +18,7 @@ NAME = "rebuild"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """PASS with how long each rebuild took beside each load, or how far it came; WARN where a member was to fail later."""
+    """PASS with how long each rebuild took beside each load, or how far it came; WARN where a member fails later."""
     told = analysis.run.checks.filter(pl.col("check") == NAME)
     for point in analysis.points:
         rows = told.filter(pl.col("cell").is_in(point.cells[:1]))
