@@ -188,8 +188,12 @@ class BadDay:
     @property
     def rebuild_s(self) -> float | None:
         """How long was rebuilt, the mean of the repeats; None where it was not over when a run was."""
-        lengths = [phase.length_s for day in self.repeats if (phase := day.phase(REBUILDING)) is not None]
-        return sum(lengths) / len(lengths) if lengths and self.is_whole else None
+        return self.length_s(REBUILDING) or None if self.is_whole else None
+
+    def length_s(self, name: str) -> float:
+        """How long a phase was, the mean of the repeats that had it; 0 where none had."""
+        lengths = [phase.length_s for day in self.repeats if (phase := day.phase(name)) is not None]
+        return sum(lengths) / len(lengths) if lengths else 0.0
 
     @property
     def rebuilt_bytes(self) -> int:

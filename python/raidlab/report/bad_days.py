@@ -46,12 +46,12 @@ def rows_of(analysis: Analysis) -> list[BadDayRow]:
     return [_row(day) for day in deepest(bad_days(analysis))]
 
 
-def span(seconds: float) -> str:
-    """A time as people say it: 41 s, 9.2 min, 14 h."""
-    for unit_s, unit in ((_HOUR, "h"), (_MINUTE, "min")):
-        if seconds >= _ENOUGH * unit_s:
-            return f"{seconds / unit_s:.3g} {unit}"
-    return f"{seconds:.3g} s"
+def span(seconds: float, interval: tuple[float, float] | None = None) -> str:
+    """A time as people say it: 41 s, 9.2 min, 14 h; with an interval that shows: 9.2 min (9.1 to 9.3)."""
+    units = ((_HOUR, "h"), (_MINUTE, "min"))
+    unit_s, unit = next(((s, unit) for s, unit in units if seconds >= _ENOUGH * s), (1.0, "s"))
+    low, high = (f"{max(0.0, end) / unit_s:.3g}" for end in interval or (seconds, seconds))
+    return f"{seconds / unit_s:.3g} {unit}{f' ({low} to {high})' if low != high else ''}"
 
 
 def _row(day: BadDay) -> BadDayRow:
@@ -63,7 +63,7 @@ def _row(day: BadDay) -> BadDayRow:
         point.level,
         len(day.repeats),
         day.risk_s,
-        "data lost" if day.losses else f"{'' if day.is_whole else 'over '}{_risk(day)}",
+        "data lost" if day.losses else f"{'' if day.is_whole else 'over '}{span(day.risk_s, day.risk_interval)}",
         span(day.rebuild_s) if day.rebuild_s is not None else _unfinished(day),
         span(hours * _HOUR) if hours is not None else "",
         day.floor_kib_s,
@@ -71,12 +71,6 @@ def _row(day: BadDay) -> BadDayRow:
         _cells(day),
         _sentence(day),
     )
-
-
-def _risk(day: BadDay) -> str:
-    interval = day.risk_interval or (day.risk_s, day.risk_s)
-    low, high = (span(max(0.0, end)) for end in interval)
-    return span(day.risk_s) + ("" if low == high else f" ({low} to {high})")
 
 
 def _unfinished(day: BadDay) -> str:
@@ -114,13 +108,13 @@ def _sentence(day: BadDay) -> str:
     for name, words in ((REBUILDING, f"of rebuild{throttle}"), (DEGRADED, "without the lost member")):
         phase, kept = day.phase(name), _kept(day, name)
         if phase is not None and kept is not None:
-            said.append(f"{kept} during {span(phase.length_s)} {words}{_slower(day, name)}")
+            said.append(f"{kept} during {span(day.length_s(name))} {words}{_slower(day, name)}")
     keeps = f"keeps {' and '.join(said)}; " if said else ""
     if day.losses:
         often = f" So in {len(day.losses)} of {len(day.repeats)} repeats." if len(day.repeats) > 1 else ""
         return f"{day.losses[0]}{often}{f' Until then it {keeps[:-2]}.' if keeps else ''}"
     end = "" if day.is_whole else " (the run was over before it was whole)"
-    return f"{keeps}at risk for {_risk(day)}{end}{_further(day)}."
+    return f"{keeps}at risk for {span(day.risk_s, day.risk_interval)}{end}{_further(day)}."
 
 
 def _further(day: BadDay) -> str:
