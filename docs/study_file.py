@@ -22,6 +22,7 @@ from raidlab.study.units import (
     format_bytes,
     format_time_ns,
     parse_bytes,
+    parse_moment_ns,
     parse_rate_per_s,
     parse_time_ns,
 )
@@ -37,6 +38,7 @@ A study file is TOML. This page is made from the schema (`docs/generate.py`); th
 - Times: {times}.
 - Unknown keys are errors.
 """
+_MOMENT = "time from 0"
 _PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false", type(None): "nothing"}
 
 
@@ -94,6 +96,8 @@ def accepts(annotation: Any, metadata: Any = ()) -> str:
         return "size"
     if parse_time_ns in readers:
         return "time"
+    if parse_moment_ns in readers:
+        return _MOMENT
     if parse_rate_per_s in readers:
         return "rate"
     origin, arguments = get_origin(annotation), get_args(annotation)
@@ -135,7 +139,8 @@ def _default(value: Any, words: str) -> str:
         return ", ".join(_shown(shown)) or "as below"
     if words == "list of size":
         return ", ".join(map(format_bytes, value))
-    return format_bytes(value) if words == "size" else format_time_ns(value) if words == "time" else f"`{value}`"
+    is_time = words in ("time", _MOMENT)
+    return format_bytes(value) if words == "size" else format_time_ns(value) if is_time else f"`{value}`"
 
 
 def _shown(table: dict[str, Any]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Hashable
 from pathlib import Path
@@ -15,7 +16,7 @@ from raidlab.api import run_study
 from raidlab.results import Run
 from raidlab.results.parts import json_text
 from raidlab.run.cached import CachedRunner, KeptCells, default_folder
-from raidlab.run.progress import Progress
+from raidlab.run.progress import PlainLines, Progress
 from raidlab.run.runner import KeyedAnswer, run_request
 
 TREE = {"kind": "stripe", "chunk_bytes": 65536, "children": [{"kind": "member"}] * 2}
@@ -66,14 +67,14 @@ def kept(tmp_path: Path) -> KeptCells:
 
 
 def _asked(cache: KeptCells, answer: object, request: str = REQUEST) -> tuple[_Counted, list[KeyedAnswer], list[str]]:
-    behind, said = _Counted(answer), []
-    runner = CachedRunner(behind, cache, said.append)
+    behind, notes = _Counted(answer), _Notes()
+    runner = CachedRunner(behind, cache, notes)
     runner.submit("cell", request)
     done = []
     while (one := runner.next_done()) is not None:
         done.append(one)
     runner.close()
-    return behind, done, said
+    return behind, done, notes.said
 
 
 def _digests(run: Run) -> object:
@@ -105,7 +106,7 @@ def test_one_byte_that_flips_is_found_and_the_cell_simulated_anew(tmp_path: Path
     victim.write_bytes(content)
     second, said = _run(tmp_path, cache=True)
     assert _digests(first) == _digests(second)
-    assert [one for one in said if str(victim) in one and "was changed after it was written" in one]
+    assert [one for one in said if str(victim) in one and "changed after it was written" in one]
     assert victim.exists(), "and kept again"
 
 
@@ -113,7 +114,7 @@ def test_one_byte_that_flips_is_found_and_the_cell_simulated_anew(tmp_path: Path
 def test_wherever_it_flips(kept: KeptCells, place: int) -> None:
     answer = {"engine": "sim", "numbers": [1, 2, 3], "word": "x" * 100}
     _asked(kept, answer)
-    (file,) = (kept._folder).glob("??/*")
+    (file,) = kept.folder.glob("??/*")
     content = bytearray(file.read_bytes())
     content[place] ^= 0x10
     file.write_bytes(content)
@@ -142,7 +143,7 @@ def test_only_what_is_modelled_and_ran_to_its_end_is_kept(kept: KeptCells) -> No
     _asked(kept, {"engine": "sim", "interrupted": True})
     _asked(kept, {"engine": "live"}, json.dumps({"engine": "live"}))
     _asked(kept, {"engine": "direct"}, json.dumps({"engine": "direct"}))
-    assert not list(kept._folder.glob("??/*"))
+    assert not list(kept.folder.glob("??/*"))
 
 
 def test_it_is_bounded_and_what_was_used_last_stays(tmp_path: Path) -> None:
@@ -168,7 +169,42 @@ def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
     answer = {"engine": "sim"}
     for _ in range(2):
         behind, done, said = _asked(KeptCells(tmp_path / "file"), answer)
-        assert (behind.asked, done, said) == (["cell"], [("cell", answer)], [])
+        assert (behind.asked, done) == (["cell"], [("cell", answer)])
+        (line,) = said
+        assert line.startswith(f"nothing more is kept of what is simulated: {tmp_path / 'file'} cannot be written (")
+
+
+def test_that_nothing_is_kept_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "raidlab").write_text("", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    run, said = _run(tmp_path, cache=True)
+    assert run.cells.height > 1 and len([one for one in said if "cannot be written (Not a directory)" in one]) == 1
+
+
+def test_how_many_cells_were_damaged_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first, _ = _run(tmp_path, cache=True)
+    victims = sorted(default_folder().glob("??/*"))[:3]
+    for victim in victims:
+        victim.write_bytes(b"nothing of what was there")
+    second, said = _run(tmp_path, cache=True)
+    assert _digests(first) == _digests(second)
+    (line,) = [one for one in said if "changed after it was written" in one]
+    assert line.endswith(f"and 2 more in {default_folder()}")
+
+
+def test_what_was_there_says_nothing_of_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = PlainLines(sys.stdout)
+    lines.begin("simulating", 10)
+    for _ in range(5):
+        lines.known()
+        lines.advance()
+    assert lines._where(lines._began_s + 2) == "5 of about 10 cells, 5 of them known before"
+    lines.advance()
+    lines._known_s = 1.0
+    assert lines._where(lines._began_s + 3) == "6 of about 10 cells, 5 of them known before, 8 s left"
+    lines.end()
+    assert "6 cells in" in capsys.readouterr().out
 
 
 def test_runs_that_keep_every_request_take_nothing_from_it(tmp_path: Path) -> None:

@@ -21,32 +21,31 @@ from raidlab.report.answer import margins_of_run
 from raidlab.study import LoadedStudy
 from raidlab.study.load import load_study_text
 
-# RAID 5 of disks that take 1 ms an access, beside RAID 10 of disks that take 1.2: with one request at a time a write
-# costs the one 2 ms, the other 1.2, and a read 1 ms and 1.2. They are level where 4 of 5 requests are reads.
-KNOWN = """
-name = "known"
-title = "Known crossing"
+# Two arrays beside each other under one load of requests that are read or written.
+TWO = """
+name = "two"
+title = "Two arrays"
 on = ["sim"]
 array = [
-    { name = "mirrors", tree = "raid10(4, chunk=64KiB)", group = "both", device = "SLOW" },
-    { name = "parity", tree = "raid5(4, chunk=64KiB)", group = "both" },
+    {{ name = "{first[0]}", tree = "{first[1]}", group = "both"{first[2]} }},
+    {{ name = "{second[0]}", tree = "{second[1]}", group = "both"{second[2]} }},
 ]
 [[workload]]
 name = "mixed"
-read = 0.5
-size = "4KiB"
+read = {read}
+size = "{size}"
 address = "uniform"
 [load]
-depths = [1]
+depths = [{depth}]
 [sim]
-device = "QUICK"
-warmup = { requests = 1 }
-measure = { requests = 2000 }
+device = "{device}"
+warmup = {{ requests = {warmup} }}
+measure = {{ requests = {requests} }}
 repeats = 6
 [[compare]]
 group = "both"
 title = "both"
-reference = "parity"
+reference = "{reference}"
 equal = "members"
 per = "array"
 """
@@ -138,14 +137,28 @@ def known_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_study(known_study(place), out=place).folder
 
 
+def two_arrays(place: Path, **words: object) -> LoadedStudy:
+    """A study of two arrays, written into a place; a device of one's own is that of a file there."""
+    file = place / "two.toml"
+    file.write_text(TWO.format(**words))
+    return load_study_text(file.read_text(), file)
+
+
 def known_study(place: Path, requests: int = 2000) -> LoadedStudy:
-    """The study whose crossing is known, written into a place with its devices."""
+    """A study whose crossing is known.
+
+    RAID 5 of disks that take 1 ms an access, beside RAID 10 of disks that take 1.2: with one request at a time a write
+    costs the one 2 ms, the other 1.2, and a read 1 ms and 1.2. They are level where 4 of 5 requests are reads.
+    """
     for name, us in (("quick", 1000), ("slow", 1200)):
         (place / f"{name}.toml").write_text(fixed_device(name, us))
-    text = KNOWN.replace("QUICK", f"{place}/quick.toml").replace("SLOW", f"{place}/slow.toml")
-    file = place / "known.toml"
-    file.write_text(text.replace("requests = 2000", f"requests = {requests}"))
-    return load_study_text(file.read_text(), file)
+    return two_arrays(
+        place,
+        first=("mirrors", "raid10(4, chunk=64KiB)", f', device = "{place}/slow.toml"'),
+        second=("parity", "raid5(4, chunk=64KiB)", ""),
+        **{"reference": "parity", "read": 0.5, "size": "4KiB", "depth": 1},
+        **{"device": f"{place}/quick.toml", "warmup": 1, "requests": requests},
+    )
 
 
 def fixed_device(name: str, us: int) -> str:

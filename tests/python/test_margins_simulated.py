@@ -19,38 +19,10 @@ from raidlab.run.interrupt import StopFlag
 from raidlab.run.margins import Pair, SimulatedAxis, Simulation, TurningPoint
 from raidlab.run.runner import InlineRunner
 from raidlab.study import LoadedStudy
-from raidlab.study.load import load_study_text
-from test_margins import known_study
+from test_margins import known_study, two_arrays
 
 TRUE = 0.8
 DISKS = Path(__file__).resolve().parents[2] / "devices"
-ARRAYS = """
-name = "disks"
-title = "RAID 10 against RAID 5 by share of reads"
-on = ["sim"]
-array = [
-    { name = "raid10", tree = "raid10(6, chunk=64KiB)", group = "both" },
-    { name = "raid5", tree = "raid5(6, chunk=64KiB)", group = "both", device = "FAST" },
-]
-[[workload]]
-name = "mixed"
-read = READ
-size = "8KiB"
-address = "uniform"
-[load]
-depths = [64]
-[sim]
-device = "hdd-7200-bare"
-warmup = { requests = 300 }
-measure = { requests = 2000 }
-repeats = 6
-[[compare]]
-group = "both"
-title = "both"
-reference = "raid10"
-equal = "members"
-per = "array"
-"""
 
 
 def crossing(
@@ -93,12 +65,17 @@ def test_what_is_reckoned_lies_near_what_is_simulated(tmp_path: Path, reads: flo
     slow_seek, fast_seek = "min_ms = 1.0, avg_ms = 8.5, max_ms = 17.0", "min_ms = 0.6, avg_ms = 5.0, max_ms = 10.0"
     assert slow_seek in fast
     (tmp_path / "fast.toml").write_text(fast.replace(slow_seek, fast_seek))
-    file = tmp_path / "disks.toml"
-    file.write_text(ARRAYS.replace("FAST", f"{tmp_path}/fast.toml").replace("READ", f"{reads}"))
-    run = run_study(load_study_text(file.read_text(), file), out=tmp_path)
+    loaded = two_arrays(
+        tmp_path,
+        first=("raid10", "raid10(6, chunk=64KiB)", ""),
+        second=("raid5", "raid5(6, chunk=64KiB)", f', device = "{tmp_path}/fast.toml"'),
+        **{"reference": "raid10", "read": reads, "size": "8KiB", "depth": 64},
+        **{"device": "hdd-7200-bare", "warmup": 300, "requests": 2000},
+    )
+    run = run_study(loaded, out=tmp_path)
     analysis = analyse(run)
     (before,) = margins_of_run(analysis, run_checks(analysis))
-    (after,) = simulate_margins(run, file, along=["read"], repeats=6)
+    (after,) = simulate_margins(run, loaded.file, along=["read"], repeats=6)
     reckoned, simulated = (
         next(one for one in best.turns if one.axis == "read" and one.how == how)
         for best, how in ((before, "reckoned"), (after, "simulated"))

@@ -212,6 +212,57 @@ def test_single_mistakes(old: str, new: str, pattern: str) -> None:
     assert re.search(pattern, lines[0]), lines[0]
 
 
+FAILS = 'events = [{ at = "1s", fail = 2 }]'
+
+
+@pytest.mark.parametrize(
+    ("keys", "pattern"),
+    [
+        ('events = [{ at = "1s", fail = "2" }]', r"events\[0\].fail: '2': is not a whole number"),
+        ('events = [{ at = "1s", fail = true }]', r"events\[0\].fail: True: is not a whole number"),
+        ('events = [{ at = "1s", fail = -1 }]', r"events\[0\].fail: -1: must be at least 0"),
+        ('events = [{ at = "1s" }]', r"events\[0\].fail: is missing; accepted: a whole number"),
+        ("events = [{ fail = 2 }]", r"events\[0\].at: is missing; accepted: a time with its unit, such as '0s'"),
+        ("events = [2]", r"events\[0\]: 2: is not a table; accepted: a table of keys: at, fail"),
+        ("missing = [true]", r"missing\[0\]: True: is not a whole number"),
+        # A rebuild beside a mistake is no second one.
+        ('events = [{ at = "soon", fail = 2 }]\nrebuild = {}', r"events\[0\].at: 'soon': is not a time; accepted"),
+        ('event = [{ at = "1s", fail = 2 }]\nrebuild = {}', r"event: unknown key; did you mean 'events'\?"),
+        ('missing = ["2"]\nrebuild = {}', r"missing\[0\]: '2': is not a whole number"),
+        ("rebuild = {}", r"rebuild: has nothing to rebuild; accepted: it beside missing"),
+        (FAILS + '\nrebuild = "md"', r"rebuild: 'md': is not a table; accepted: a table of keys: after, thr"),
+        (
+            FAILS + '\nrebuild = { throttle = "rate" }',
+            r"""throttle: 'rate': needs kib_s; accepted: \{ kind = "rate", kib_s = \.\.\. \} with a number""",
+        ),
+        (FAILS + '\nrebuild = { throttle = "share" }', "throttle: 'share': needs fraction; accepted"),
+        (FAILS + "\nrebuild = { throttle = 50 }", "throttle: 50: is not a table; accepted: a kind or a table of one"),
+        (FAILS + "\nrebuild = { throttle = { depth = 8 } }", "throttle.kind: is missing; accepted: idle, md, rate"),
+        (FAILS + '\nrebuild = { throttle = { kind = "rate", kib_s = true } }', "kib_s: True: is not a number"),
+        (FAILS + '\nrebuild = { after = "-1s" }', "after: '-1s': a time must not be below 0; accepted: a time"),
+        (FAILS + "\nrebuild = { after = 10 }", "after: 10: is a time without a unit"),
+        ('tree = "mounted"\n' + FAILS, r"events: is said of members, and a mounted array has none; accepted"),
+    ],
+)
+def test_mistakes_of_a_bad_day(keys: str, pattern: str) -> None:
+    import re
+
+    before = 'tree = "raid5(5, chunk=64KiB)"'
+    after = keys if keys.startswith("tree") else f"{before}\n{keys}"
+    lines = _problems(SMALL_STUDY.replace(before, after, 1))
+    assert len(lines) == 1, lines
+    assert re.search(pattern, lines[0]), lines[0]
+
+
+@pytest.mark.parametrize("keys", [{"at": "0s"}, {"after": "0s"}, {"watch": "0s"}])
+def test_a_moment_may_be_at_once(keys: dict[str, str]) -> None:
+    at = keys.pop("at", "1s")
+    rebuild = ", ".join(f'{key} = "{value}"' for key, value in keys.items())
+    more = f'events = [{{ at = "{at}", fail = 2 }}]\nrebuild = {{ {rebuild} }}'
+    before = 'tree = "raid5(5, chunk=64KiB)"'
+    load_study_text(SMALL_STUDY.replace(before, f"{before}\n{more}", 1), Path("small.toml"))
+
+
 @pytest.mark.parametrize(
     ("content", "pattern"),
     [(b"\xff\xfe\x00binary", "is not text \\(UTF-8\\) from byte 0 on"), (b"\x7fELF\x02\x01", "is not valid TOML")],

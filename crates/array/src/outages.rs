@@ -5,9 +5,11 @@
 //!
 //! Invariant: a new member is put in once nothing more is to come from the old one.
 
+use crate::layout::Layout;
 use crate::machine::Array;
 use crate::policy::MemberState;
 use crate::throttle::RebuildThrottle;
+use raidlab_types::number::f64_from;
 use raidlab_types::{Duration, Instant, LeafId, OpError, SpecError};
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +66,15 @@ pub struct RebuildResult {
     pub is_over: bool,
 }
 
+/// A member failed while so many others held not yet what they should that something can be given back no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct DataLoss {
+    /// When, in nanoseconds from the beginning of the run, which ends with it.
+    pub at_ns: u64,
+    /// Whose failure it was.
+    pub leaf: LeafId,
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Fail(LeafId),
@@ -76,6 +87,8 @@ enum Step {
 pub enum Befallen {
     /// The member answers no more.
     Failed(LeafId),
+    /// The member answers no more, and with it data are lost: the run is over.
+    Lost(LeafId),
     /// A new one is in its place. What it holds is of no account: nothing that was not rebuilt is read.
     Replaced(LeafId),
     /// The run is over.
@@ -103,6 +116,7 @@ pub struct Outages {
     next_at: Option<Instant>,
     /// Members that have failed and are not yet replaced.
     dead: Vec<LeafId>,
+    data_loss: Option<DataLoss>,
 }
 
 impl Outages {
@@ -177,6 +191,11 @@ impl Outages {
         Err(OpError::MemberGone)
     }
 
+    /// The failure that was one too many, if there was one.
+    pub fn data_loss(&self) -> Option<DataLoss> {
+        self.data_loss
+    }
+
     /// A member is whole.
     pub fn rebuilt(&mut self, now: Instant, leaf: LeafId) {
         if let Some(place) = self.place(leaf) {
@@ -198,6 +217,10 @@ impl Outages {
                 array.handle_time(now);
                 if let Some(place) = self.place(leaf) {
                     place.failed_at = Some(now);
+                }
+                if array.has_lost_data() {
+                    self.data_loss = Some(DataLoss { at_ns: now.as_ns(), leaf });
+                    return Befallen::Lost(leaf);
                 }
                 if let Some(rebuild) = self.rebuild {
                     self.plan(now + Duration::from_ns(rebuild.after), Step::Replace(leaf));
@@ -243,26 +266,15 @@ impl Outages {
     }
 }
 
-/// Whether members may be missing and fail as is asked.
+/// Whether members may be missing and fail as is asked. A failure that comes after another's place is taken is allowed
+/// whether that one is whole by then or not: only the run can tell.
 fn check(
     array: &mut Array,
     missing: &[LeafId],
     events: &[FailureSpec],
     rebuild: Option<RebuildSpec>,
 ) -> Result<(), SpecError> {
-    let leaves = array.layout().leaves();
-    let failing: Vec<LeafId> = events.iter().map(|event| event.fail).collect();
-    for (key, lost) in [("missing", missing), ("events", &failing)] {
-        if let Some(leaf) = lost.iter().find(|leaf| **leaf as usize >= leaves) {
-            let message = format!("member {leaf} of {leaves}; accepted: 0 to {}", leaves - 1);
-            return Err(SpecError::new(key, message));
-        }
-    }
-    let is_twice = |(i, leaf): (usize, &LeafId)| failing[..i].contains(leaf) || missing.contains(leaf);
-    if let Some(i) = (0..failing.len()).find(|&i| is_twice((i, &failing[i]))) {
-        let message = format!("member {} is lost twice; accepted: each member once", failing[i]);
-        return Err(SpecError::new("events", message));
-    }
+    check_members(array.layout().leaves(), missing, events)?;
     if let Some(RebuildSpec { throttle, .. }) = rebuild {
         throttle.check().map_err(|(key, message)| SpecError::new(format!("rebuild.throttle.{key}"), message))?;
         if missing.is_empty() && events.is_empty() {
@@ -270,13 +282,102 @@ fn check(
             return Err(SpecError::new("rebuild", message));
         }
     }
-    for (key, lost) in [("missing", missing), ("events", &failing)] {
-        lost.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Missing));
-        if !array.bears_its_losses() {
-            let message = format!("members {lost:?} are more than this array can lose");
-            return Err(SpecError::new(key, message));
+    missing.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Missing));
+    if !array.bears_its_losses() {
+        return Err(too_many_missing(array.layout(), missing));
+    }
+    if rebuild.is_some() {
+        // New ones take their places as the run begins.
+        missing.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Online));
+    }
+    let still_missing = if rebuild.is_some() { &[] } else { missing };
+    let mut in_order: Vec<(usize, FailureSpec)> = events.iter().copied().enumerate().collect();
+    in_order.sort_by_key(|(_, event)| event.at);
+    for (n, &(i, event)) in in_order.iter().enumerate() {
+        let is_away = |earlier: &FailureSpec| rebuild.is_none_or(|rebuild| earlier.at + rebuild.after >= event.at);
+        let away: Vec<FailureSpec> = in_order[..n].iter().map(|&(_, earlier)| earlier).filter(is_away).collect();
+        // Of those away, so many have to be back before it is borne.
+        let too_many = (0..=away.len()).find(|&back| bears(array, &away[back..], event));
+        if too_many != Some(0) {
+            let back = too_many.filter(|_| rebuild.is_some()).map(|back| away[back - 1]);
+            let after = rebuild.map_or(0, |rebuild| rebuild.after);
+            let message = why_too_many(array.layout().tolerance(), still_missing, &away, back.map(|one| (one, after)));
+            return Err(SpecError::new(format!("events[{i}].fail"), message));
         }
     }
-    failing.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Online));
     Ok(())
+}
+
+/// Whether the array bears a failure while others are away.
+fn bears(array: &mut Array, away: &[FailureSpec], event: FailureSpec) -> bool {
+    let lost = || away.iter().chain([&event]).map(|one| one.fail);
+    lost().for_each(|leaf| array.set_member_state(leaf, MemberState::Missing));
+    let bears = array.bears_its_losses();
+    lost().for_each(|leaf| array.set_member_state(leaf, MemberState::Online));
+    bears
+}
+
+/// Whether each exists, and is lost once.
+fn check_members(leaves: usize, missing: &[LeafId], events: &[FailureSpec]) -> Result<(), SpecError> {
+    let mut lost: Vec<LeafId> = Vec::new();
+    let of_missing = missing.iter().enumerate().map(|(i, &leaf)| (format!("missing[{i}]"), leaf));
+    let of_events = events.iter().enumerate().map(|(i, event)| (format!("events[{i}].fail"), event.fail));
+    for (key, leaf) in of_missing.chain(of_events) {
+        if leaf as usize >= leaves {
+            return Err(SpecError::new(key, format!("there is no such member; accepted: 0 to {}", leaves - 1)));
+        }
+        if lost.contains(&leaf) {
+            return Err(SpecError::new(key, "this member is named before; accepted: each member once"));
+        }
+        lost.push(leaf);
+    }
+    Ok(())
+}
+
+/// That so many cannot be missing.
+pub fn too_many_missing(layout: &Layout, missing: &[LeafId]) -> SpecError {
+    let accepted = match layout.tolerance() {
+        0 => "[]".to_string(),
+        n => format!("any {n}"),
+    };
+    let (names, bears) = (named(missing), borne(layout.tolerance()));
+    let message = format!("{names} cannot be missing: this array bears {bears}; accepted: {accepted}");
+    SpecError::new("missing", message)
+}
+
+fn named(members: &[LeafId]) -> String {
+    let names: Vec<String> = members.iter().map(ToString::to_string).collect();
+    format!("member{} {}", if members.len() == 1 { "" } else { "s" }, names.join(", "))
+}
+
+fn borne(tolerance: usize) -> String {
+    match tolerance {
+        0 => "no failure".to_string(),
+        1 => "the loss of any 1 member".to_string(),
+        n => format!("the loss of any {n} members"),
+    }
+}
+
+/// Why a failure is certain to lose data: who is gone when it comes, and whose place is to be taken first (`back`, and how
+/// long after its failure it is).
+fn why_too_many(
+    tolerance: usize,
+    missing: &[LeafId],
+    away: &[FailureSpec],
+    back: Option<(FailureSpec, u64)>,
+) -> String {
+    let gone: Vec<LeafId> = missing.iter().copied().chain(away.iter().map(|event| event.fail)).collect();
+    if gone.is_empty() || tolerance == 0 {
+        let of_it = if tolerance == 0 { "" } else { " of this member" };
+        return format!("this array bears no failure{of_it}; accepted: a tree with redundancy, or no events");
+    }
+    let (names, bears) = (named(&gone), borne(tolerance));
+    let why = format!("data would be lost: {names} would still be gone then, and this array bears {bears}");
+    match back {
+        Some((one, after)) => {
+            let s = f64_from(one.at + after) / 1e9;
+            format!("{why}; accepted: at later than {s} s, when a new one is in the place of member {}", one.fail)
+        }
+        None => format!("{why}; accepted: fewer failures, or a rebuild and this one after it"),
+    }
 }

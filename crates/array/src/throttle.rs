@@ -61,13 +61,13 @@ impl RebuildThrottle {
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         match *self {
             RebuildThrottle::Md { min_kib_s, max_kib_s, .. } if max_kib_s == 0 || min_kib_s > max_kib_s => {
-                Err(("max_kib_s", format!("{max_kib_s}; accepted: at least 1, and at least min_kib_s ({min_kib_s})")))
+                Err(("max_kib_s", format!("is below min_kib_s, {min_kib_s}; accepted: at least {}", min_kib_s.max(1))))
             }
             RebuildThrottle::Rate { kib_s } if !(kib_s.is_finite() && kib_s > 0.0) => {
-                Err(("kib_s", format!("{kib_s}; accepted: a number above 0")))
+                Err(("kib_s", "must be above 0; accepted: a number above 0".to_string()))
             }
             RebuildThrottle::Share { fraction } if !(fraction > 0.0 && fraction <= 1.0) => {
-                Err(("fraction", format!("{fraction}; accepted: a number above 0, at most 1")))
+                Err(("fraction", "is no share; accepted: a number above 0, at most 1".to_string()))
             }
             _ => Ok(()),
         }

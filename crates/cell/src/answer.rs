@@ -1,6 +1,6 @@
 //! What an engine answers, whoever asked: numbers, and columns of whole numbers.
 
-use raidlab_array::RebuildResult;
+use raidlab_array::{DataLoss, RebuildResult};
 use raidlab_device::Totals;
 use raidlab_load::files::{AccessName, FilesRecord};
 use raidlab_load::{Answer, Recorder, Snapshot, Tally, Times};
@@ -148,7 +148,7 @@ pub fn files(record: &FilesRecord) -> Value {
 }
 
 /// Whether a member was whole before the run was over, and how long that took.
-pub fn rebuild_check(rebuild: &RebuildResult) -> Value {
+fn rebuild_check(rebuild: &RebuildResult) -> Value {
     let RebuildResult { leaf, failed_ns, begun_ns, rebuilt_bytes, member_bytes, elapsed_ns, is_over } = *rebuild;
     let s = |ns: u64| f64_from(ns) / 1e9;
     let (seconds, mb) = (s(elapsed_ns), f64_from(rebuilt_bytes) / 1e6);
@@ -168,9 +168,31 @@ pub fn rebuild_check(rebuild: &RebuildResult) -> Value {
     json!({"name": "rebuild", "verdict": verdict, "evidence": evidence, "mend": ""})
 }
 
+/// What the engine says of members that failed and were rebuilt: each place, and the failure that was one too many.
+pub fn bad_day_checks(rebuilds: &[RebuildResult], data_loss: Option<DataLoss>) -> Vec<Value> {
+    let mut checks: Vec<Value> = rebuilds.iter().map(rebuild_check).collect();
+    checks.extend(data_loss.map(|loss| data_loss_check(loss, rebuilds)));
+    checks
+}
+
+fn data_loss_check(DataLoss { at_ns, leaf }: DataLoss, rebuilds: &[RebuildResult]) -> Value {
+    let is_begun =
+        |one: &&RebuildResult| one.leaf != leaf && !one.is_over && (one.failed_ns.or(one.begun_ns)).is_some();
+    let others = rebuilds.iter().filter(is_begun).map(|one| {
+        let percent = 100.0 * f64_from(one.rebuilt_bytes) / f64_from(one.member_bytes.max(1));
+        format!("member {} was rebuilt ({percent:.1} % done)", one.leaf)
+    });
+    let (others, s): (Vec<String>, f64) = (others.collect(), f64_from(at_ns) / 1e9);
+    let evidence = format!(
+        "DATA LOST: member {leaf} failed at {s:.1} s, before {}. That is more than the array bears, and the run ended there.",
+        others.join(" and ")
+    );
+    json!({"name": "data_loss", "verdict": "INVALID", "evidence": evidence, "mend": ""})
+}
+
 /// The answer of a simulated cell, without what its recorder says; `checks` are those of the door.
 pub fn of_sim(seed: u64, result: &SimResult, mut checks: Vec<Value>) -> Value {
-    checks.extend(result.rebuilds.iter().map(rebuild_check));
+    checks.extend(bad_day_checks(&result.rebuilds, result.data_loss));
     let of_host = result.stations.iter().filter(|station| station.name == HOST_CPU).map(|station| station.busy_ns);
     let totals: Vec<Totals> = result.members.iter().map(|member| member.totals).collect();
     json!({

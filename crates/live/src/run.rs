@@ -12,7 +12,7 @@ use crate::error::LiveError;
 use crate::result::{EngineFacts, LiveResult};
 use crate::target::{self, EmulatedContent, Filling, Intent, Target, TargetSpec};
 use raidlab_array::plan::MemberViews;
-use raidlab_array::{Array, Layout, MemberState, Outages, Tree};
+use raidlab_array::{too_many_missing, Array, Layout, MemberState, Outages, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::{FileLoad, FilesSpec};
 use raidlab_load::trace::{KindFilter, Replay, TraceLoad};
@@ -113,7 +113,7 @@ fn outages(config: &LiveConfig, array: &mut Array) -> Result<Outages, LiveError>
     }
     // Readers know no failed requests.
     if files.is_some() && !events.is_empty() {
-        return Err(LiveError::bad("events", "whole files are read from arrays that are whole; accepted: []"));
+        return Err(LiveError::bad("events", "whole files are read from arrays of which no member is lost; accepted: this key left out, or requests in place of files"));
     }
     Ok(Outages::new(array, missing, events, *rebuild)?)
 }
@@ -180,7 +180,7 @@ fn replaying(config: &LiveConfig, trace: Replay, layout: &Layout) -> Result<Trac
 fn files(config: &LiveConfig, files: &FilesSpec, layout: &Layout) -> Result<FileLoad, LiveError> {
     // Readers know no failed requests.
     if !config.missing.is_empty() {
-        return Err(LiveError::bad("missing", "whole files are read from arrays that are whole; accepted: []"));
+        return Err(LiveError::bad("missing", "whole files are read from arrays of which no member is lost; accepted: this key left out, or requests in place of files"));
     }
     let (sizes, volumes, seed) = (&config.workload.size, layout.volumes(), Seed::new(config.seed));
     Ok(FileLoad::new(files, &config.load, sizes, &config.limits, volumes, layout.sector_bytes(), seed)?)
@@ -281,8 +281,7 @@ fn compile(
     let mut views = MemberViews::new(&layout);
     config.missing.iter().for_each(|&leaf| views.set_state(&layout, leaf, MemberState::Missing));
     if (0..layout.volumes().len()).any(|v| views.is_lost(layout.volume_node(v))) {
-        let message = format!("members {:?} missing are more than this array bears", config.missing);
-        return Err(LiveError::bad("missing", message));
+        return Err(too_many_missing(&layout, &config.missing).into());
     }
     if config.content == ContentMode::Verify && layout.user_sectors() > MOST_VERIFIED {
         let message = format!("{} sectors: at most {MOST_VERIFIED} can be verified", layout.user_sectors());
@@ -365,7 +364,8 @@ impl<L: Generator> CellRun<'_, L> {
             let outcome = engine.read_back(READ_BACK_DEPTH, budget, observer);
             self.note(outcome);
         }
-        if verify && self.goes_on() {
+        // What is lost cannot be read.
+        if verify && self.goes_on() && engine.outages.data_loss().is_none() {
             let outcome = engine.drive(&mut sweep(RequestKind::Read), RunStage::Checking, observer);
             self.note(outcome);
         }
@@ -436,6 +436,7 @@ impl<L: Generator> CellRun<'_, L> {
             verify: engine.verifier.map(|verifier| verifier.into_report()),
             failed_members: engine.failed_members,
             rebuilds: engine.rebuilds,
+            data_loss: engine.outages.data_loss(),
             trace: engine.trace,
             inputs: engine.inputs,
         }

@@ -98,3 +98,17 @@ fn the_load_goes_on_where_none_takes_the_place() {
     let [rebuild] = &result.rebuilds[..] else { panic!("{:?}", result.rebuilds) };
     assert!(rebuild.failed_ns.is_some() && rebuild.begun_ns.is_none() && !rebuild.is_over, "{rebuild:?}");
 }
+
+#[test]
+fn a_member_that_fails_before_another_is_rebuilt_loses_data_and_ends_the_load() {
+    let tree = Tree::parity(1, 4, CHUNK, raidlab_array::Rotation::LeftSymmetric);
+    let config = mixed(tree, vec![TargetSpec::Memory { size_bytes: MEMBER }]);
+    let config = failing(config, 1, 5.0, 0.0, RebuildThrottle::Rate { kib_s: 1.0 });
+    let second = FailureSpec { at: 50_000_000, fail: 2 };
+    let result = run(&LiveConfig { events: [config.events.clone(), vec![second]].concat(), ..config });
+    assert!(result.stopped_by.is_none() && !result.interrupted, "{:?}", result.stopped_by);
+    let loss = result.data_loss.expect("data are lost");
+    assert!(loss.leaf == 2 && loss.at_ns >= second.at, "{loss:?}");
+    assert!(result.rebuilds.iter().all(|place| place.failed_ns.is_some() && !place.is_over), "{:?}", result.rebuilds);
+    assert_eq!(result.verify.map(|verify| verify.mismatch_count), Some(0));
+}

@@ -3,7 +3,7 @@
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use raidlab_cell::{files, rebuild_check, stages, Part, Table};
+use raidlab_cell::{bad_day_checks, files, stages, Part, Table};
 use raidlab_device::Totals;
 use raidlab_live::{LiveResult, MemberCounts};
 use raidlab_load::{Recorder, Times};
@@ -67,7 +67,7 @@ pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> P
     let mut checks = result.checks.clone();
     checks.extend(result.replayed.as_ref().map(crate::trace::check));
     let mut checks: Vec<serde_json::Value> = checks.iter().map(|check| json!(check)).collect();
-    checks.extend(result.rebuilds.iter().map(rebuild_check));
+    checks.extend(bad_day_checks(&result.rebuilds, result.data_loss));
     let answer = json!({
         "engine": "live",
         "seed": seed,

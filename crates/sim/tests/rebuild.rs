@@ -10,7 +10,7 @@
 mod common;
 
 use common::{closed, fixed, random, requests};
-use raidlab_array::{FailureSpec, RebuildSpec, RebuildThrottle, Rotation, Tree};
+use raidlab_array::{DataLoss, FailureSpec, RebuildSpec, RebuildThrottle, Rotation, Tree};
 use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec};
 use raidlab_sim::{run, SimConfig, SimResult};
 use raidlab_types::KIB;
@@ -97,7 +97,71 @@ fn what_cannot_be_rebuilt_is_refused() {
     let none = refused(rebuilding(raid5(), vec![], RebuildThrottle::Idle));
     assert!(none.starts_with("rebuild: no member is missing"), "{none}");
     let rate = refused(rebuilding(raid5(), vec![1], RebuildThrottle::Rate { kib_s: 0.0 }));
-    assert!(rate.starts_with("rebuild.throttle.kib_s: 0; accepted"), "{rate}");
+    assert!(rate.starts_with("rebuild.throttle.kib_s: must be above 0; accepted"), "{rate}");
+}
+
+const S: u64 = 1_000_000_000;
+
+/// Members 1 and 3 fail at these seconds, and each has a new one half a second later.
+fn two_failures(tree: Tree, at_s: [u64; 2], throttle: RebuildThrottle) -> SimConfig {
+    let rebuild = RebuildSpec { throttle, after: S / 2, watch: Some(S) };
+    let events = vec![FailureSpec { at: at_s[0] * S, fail: 1 }, FailureSpec { at: at_s[1] * S, fail: 3 }];
+    let config = closed(tree, fixed(OPERATION_US), random(0.5, 4096), 8);
+    SimConfig { limits: requests(0, 100_000_000), events, rebuild: Some(rebuild), ..config }
+}
+
+#[test]
+fn a_second_member_fails_after_the_first_is_rebuilt() {
+    let raid5 = Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
+    let config = two_failures(raid5, [1, 20], RebuildThrottle::Share { fraction: 1.0 });
+    let result = run(&config).expect("a run");
+    assert_eq!(result.data_loss, None);
+    assert!(result.rebuilds.iter().all(|place| place.is_over), "{:?}", result.rebuilds);
+    assert_eq!((result.recorder.read().failed, result.recorder.write().failed), (0, 0));
+    let last = result.rebuilds[1];
+    let whole_ns = last.begun_ns.expect("a new member") + last.elapsed_ns;
+    assert_eq!(result.recorder.elapsed().as_ns(), whole_ns + S);
+}
+
+#[test]
+fn a_second_member_that_fails_before_loses_data_and_ends_the_run() {
+    let slow = RebuildThrottle::Rate { kib_s: 1000.0 };
+    let raid5 = || Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
+    let result = run(&two_failures(raid5(), [1, 3], slow)).expect("a run");
+    assert_eq!(result.data_loss, Some(DataLoss { at_ns: 3 * S, leaf: 3 }));
+    assert_eq!(result.recorder.elapsed().as_ns(), 3 * S);
+    let first = result.rebuilds[0];
+    assert!(!first.is_over && first.rebuilt_bytes > 0 && first.rebuilt_bytes < 1 << 30, "{first:?}");
+    // Pairs of mirrors bear it, and so do two parities.
+    for tree in [Tree::raid10(3, CHUNK), Tree::parity(2, 6, CHUNK, Rotation::LeftSymmetric)] {
+        let config = SimConfig { limits: requests(0, 20_000), ..two_failures(tree, [1, 3], slow) };
+        assert_eq!(run(&config).expect("a run").data_loss, None);
+    }
+    // Nothing is counted of a run that is over while it warms up.
+    let limits = Limits { warmup: Limit { requests: None, duration_s: Some(60.0) }, measure: Limit::default() };
+    let limits = Limits { measure: Limit { requests: Some(1000), duration_s: None }, ..limits };
+    let result = run(&SimConfig { limits, ..two_failures(raid5(), [1, 3], slow) }).expect("a run");
+    assert_eq!(result.data_loss.map(|loss| loss.at_ns), Some(3 * S));
+    assert_eq!((result.recorder.all().requests, result.recorder.elapsed().as_ns()), (0, 0));
+}
+
+#[test]
+fn a_failure_that_is_certain_to_lose_data_is_refused() {
+    let idle = RebuildThrottle::Idle;
+    let refused = |config: SimConfig| run(&config).expect_err("refused").to_string();
+    let raid5 = || two_failures(Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric), [1, 1], idle);
+    let early = refused(raid5());
+    assert!(early.starts_with("events[1].fail: data would be lost: member 1 would still be gone then"), "{early}");
+    assert!(early.ends_with("accepted: at later than 1.5 s, when a new one is in the place of member 1"), "{early}");
+    let without = refused(SimConfig { rebuild: None, ..raid5() });
+    assert!(without.ends_with("accepted: fewer failures, or a rebuild and this one after it"), "{without}");
+    let none = refused(two_failures(Tree::raid0(4, CHUNK), [1, 9], idle));
+    assert!(none.starts_with("events[0].fail: this array bears no failure; accepted"), "{none}");
+    // Of three that fail, the first has to be back; of a pair of mirrors, the partner.
+    let raid6 = two_failures(Tree::parity(2, 6, CHUNK, Rotation::LeftSymmetric), [1, 1], idle);
+    let third = FailureSpec { at: S, fail: 0 };
+    let three = refused(SimConfig { events: [raid6.events.clone(), vec![third]].concat(), ..raid6 });
+    assert!(three.starts_with("events[2].fail: data would be lost: members 1, 3 would still be gone"), "{three}");
 }
 
 #[test]

@@ -2,30 +2,44 @@
 
 Invariants:
 
-- Phases are told apart by what the engine noted (table ``rebuilds``). Where several members fail, an array is degraded
-  from the first failure on, rebuilds from the first new member on, and is well again when the last is whole.
+- Phases are told apart by what the engine noted (table ``rebuilds``). An array rebuilds while any new member does; it
+  is degraded while one has failed and none is rebuilt; it is well again after that, also until the next one fails.
 - A phase has the seconds of the run's clock that lie wholly within it, so that none counts twice; one without any has
   no figures. A second in which nothing completed is a second.
 - The first phase begins with the run: a warm-up is part of it.
-- A percentile is taken from the merged counts of the phase's seconds.
+- Repeats are merged by adding up; what scatters from one to the next is said as an interval. A percentile is taken from
+  the merged counts.
+- A share of a single repeat needs a few seconds on both sides: of one or two, it is luck.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from math import ceil
 
 import numpy as np
 import polars as pl
 
+from raidlab.analysis.checks.data_loss import NAME as DATA_LOSS
 from raidlab.analysis.metrics import Analysis, Point
+from raidlab.analysis.model.access_count import bears
 from raidlab.histogram import Histogram
+from raidlab.stats import mean_interval, ratio_interval
+from raidlab.study.schema import MdThrottle, Throttle
 
 BEFORE, DEGRADED, REBUILDING, AFTER = "before", "degraded", "rebuilding", "after"
+PHASES = (BEFORE, DEGRADED, REBUILDING, AFTER)
 NS_PER_S = 1_000_000_000
 # More points than this are wider than a picture.
 MOST_STRETCHES = 120
+# Of fewer seconds of a single repeat no share is given; where there are more, their interval says what it is worth.
+LEAST_SECONDS = 5
+# A rebuild whose rate is as near to md's least one is held there.
+_AT_FLOOR = 0.1
+_KIB = 1024
 
 
 @dataclass(frozen=True)
@@ -40,123 +54,312 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of a bad day, and what clients had in it."""
+    """A part of a bad day, in one stretch or several, and what clients had in it."""
 
     name: str
-    begin_s: float
-    end_s: float
+    spans_s: tuple[tuple[float, float], ...]
     seconds: int
-    requests_per_s: float | None
-    mb_s: float | None
-    p99_ms: float | None
+    requests: int
+    bytes: int
+    times: Histogram
+
+    @property
+    def length_s(self) -> float:
+        """How long it was, all stretches together."""
+        return sum(end - begin for begin, end in self.spans_s)
+
+    @property
+    def requests_per_s(self) -> float | None:
+        """None without a whole second."""
+        return self.requests / self.seconds if self.seconds else None
+
+    @property
+    def mb_s(self) -> float | None:
+        """None without a whole second."""
+        return self.bytes / self.seconds / 1e6 if self.seconds else None
+
+    @property
+    def p99_ms(self) -> float | None:
+        """None where nothing completed."""
+        found = self.times.percentile_ns(99)
+        return None if found is None else found / 1e6
+
+
+@dataclass(frozen=True)
+class Day:
+    """One repeat of a bad day."""
+
+    phases: tuple[Phase, ...]
+    series: tuple[Stretch, ...]
+    is_whole: bool
+    """Whether all was rebuilt when the run was over."""
+    rebuilt_bytes: int
+    member_bytes: int
+    """Of the members that were lost, together."""
+    rebuilding_s: float
+    """How long new members were rebuilt, each counted for itself."""
+    gone: tuple[int, ...]
+    """The most members that were not whole at the same time, those missing included."""
+    loss: str | None
+    """In which words the engine says that data were lost, if they were."""
+
+    def phase(self, name: str) -> Phase | None:
+        """The phase of a name, if the day had one."""
+        return next((phase for phase in self.phases if phase.name == name), None)
+
+    @property
+    def risk_s(self) -> float:
+        """How long it could lose fewer members than it was built to lose: until it was whole, or the run was over."""
+        return sum(phase.length_s for phase in self.phases if phase.name in (DEGRADED, REBUILDING))
 
 
 @dataclass(frozen=True)
 class BadDay:
-    """One array under one load, through the failure of members and their rebuild; of a point's first repeat."""
+    """One array under one load, through the failure of members and their rebuild."""
 
     point: Point
-    phases: tuple[Phase, ...]
-    series: tuple[Stretch, ...]
-    throttle: str | None
+    repeats: tuple[Day, ...]
+    throttle: Throttle | None
     """How the rebuild was throttled; None where none was asked for."""
-    rebuild_s: float | None
-    """How long the rebuild took; None where it was not over when the run was, or never began."""
-    rebuilt_bytes: int
-    """Of all members together."""
-    member_bytes: int
-    """Of the members that were lost, together."""
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases of all repeats together, with the stretches of the first that had them."""
+        found = []
+        for name in PHASES:
+            same = [phase for day in self.repeats if (phase := day.phase(name)) is not None]
+            if same:
+                times = Histogram.merged(phase.times for phase in same)
+                seconds, requests, moved = (
+                    sum(getattr(phase, what) for phase in same) for what in ("seconds", "requests", "bytes")
+                )
+                found.append(Phase(name, same[0].spans_s, seconds, requests, moved, times))
+        return tuple(found)
 
     def phase(self, name: str) -> Phase | None:
         """The phase of a name, if the day had one."""
         return next((phase for phase in self.phases if phase.name == name), None)
 
     def kept_percent(self, name: str) -> float | None:
-        """Throughput in a phase as a share of that before the failure."""
+        """Throughput in a phase as a share of that before the failure; None where either is too short to tell."""
+        pairs = self._rates(name)
         before, phase = self.phase(BEFORE), self.phase(name)
-        if before is None or phase is None or not before.mb_s or phase.mb_s is None:
+        if not pairs or before is None or phase is None or not before.mb_s or phase.mb_s is None:
             return None
         return 100 * phase.mb_s / before.mb_s
 
+    def kept_interval(self, name: str) -> tuple[float, float] | None:
+        """The 95 % interval of that share over repeats; None for a single one."""
+        pairs = self._rates(name)
+        found = ratio_interval([own for own, _ in pairs], [before for _, before in pairs]) if pairs else None
+        return None if found is None else (100 * found[0], 100 * found[1])
+
+    def _rates(self, name: str) -> list[tuple[float, float]]:
+        """Of each repeat the rate in a phase and that before; none at all where one of them is too short."""
+        found, least = [], LEAST_SECONDS if len(self.repeats) == 1 else 1
+        for day in self.repeats:
+            both = (day.phase(name), day.phase(BEFORE))
+            rates = [phase.mb_s for phase in both if phase is not None and phase.seconds >= least]
+            if len(rates) < len(both) or not all(rates):
+                return []
+            found.append((rates[0] or 0.0, rates[1] or 0.0))
+        return found
+
     @property
     def risk_s(self) -> float:
-        """How long it could lose fewer members than it was built to lose: until it was whole, or the run was over."""
-        return sum(p.end_s - p.begin_s for p in self.phases if p.name in (DEGRADED, REBUILDING))
+        """How long it was at risk, the mean of the repeats."""
+        return sum(day.risk_s for day in self.repeats) / len(self.repeats)
+
+    @property
+    def risk_interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of that; None for a single repeat."""
+        return mean_interval([day.risk_s for day in self.repeats])
 
     @property
     def is_whole(self) -> bool:
-        """Whether all was rebuilt when the run was over."""
-        return self.rebuild_s is not None
+        """Whether all was rebuilt when the run was over, in every repeat."""
+        return all(day.is_whole for day in self.repeats)
+
+    @property
+    def losses(self) -> list[str]:
+        """In the engine's words, how data were lost: of each repeat in which they were."""
+        return [day.loss for day in self.repeats if day.loss is not None]
+
+    @property
+    def rebuild_s(self) -> float | None:
+        """How long was rebuilt, the mean of the repeats; None where it was not over when a run was."""
+        return self.length_s(REBUILDING) or None if self.is_whole else None
+
+    def length_s(self, name: str) -> float:
+        """How long a phase was, the mean of the repeats that had it; 0 where none had."""
+        lengths = [phase.length_s for day in self.repeats if (phase := day.phase(name)) is not None]
+        return sum(lengths) / len(lengths) if lengths else 0.0
+
+    @property
+    def rebuilt_bytes(self) -> int:
+        """Of all members and repeats together."""
+        return sum(day.rebuilt_bytes for day in self.repeats)
+
+    @property
+    def member_bytes(self) -> int:
+        """Of the members that were lost, in all repeats together."""
+        return sum(day.member_bytes for day in self.repeats)
+
+    @property
+    def rebuilt_bytes_per_s(self) -> float | None:
+        """The rate at which a member was rebuilt; None where none was."""
+        seconds = sum(day.rebuilding_s for day in self.repeats)
+        return self.rebuilt_bytes / seconds if seconds and self.rebuilt_bytes else None
 
     @property
     def hours_a_tb(self) -> float | None:
         """How long a terabyte of a member would take at the rate of this rebuild; None where none was rebuilt."""
-        phase = self.phase(REBUILDING)
-        members = max(1, self.point.run.rebuilds.filter(pl.col("cell") == self.point.cells[0]).height)
-        if phase is None or not self.rebuilt_bytes:
+        rate = self.rebuilt_bytes_per_s
+        return None if rate is None else 1e12 / rate / 3600
+
+    @property
+    def floor_kib_s(self) -> int | None:
+        """The least rate of md's, if the rebuild was held there: it heeds clients only where it is faster."""
+        rate, throttle = self.rebuilt_bytes_per_s, self.throttle
+        if rate is None or not isinstance(throttle, MdThrottle):
             return None
-        return 1e12 / (self.rebuilt_bytes / members / (phase.end_s - phase.begin_s)) / 3600
+        return throttle.min_kib_s if rate <= (1 + _AT_FLOOR) * throttle.min_kib_s * _KIB else None
+
+    @cached_property
+    def fatal(self) -> tuple[int, ...] | None:
+        """The other members with any of which data would be lost, had it failed too; None where nothing tells."""
+        if self.point.standing is not None:
+            return None
+        gone = max((day.gone for day in self.repeats), key=len)
+        try:
+            tree = self.point.run.tree(self.point.array)
+            return tuple(one for one in range(self.point.members) if one not in gone and not bears(tree, {*gone, one}))
+        except ValueError:
+            # A run folder may hold what no engine wrote.
+            return None
+
+    @property
+    def others(self) -> int:
+        """How many members were whole all the time that others were not."""
+        return self.point.members - max(len(day.gone) for day in self.repeats)
 
 
 def bad_days(analysis: Analysis) -> list[BadDay]:
     """The bad days of a run, in the order of its points; none where no member fails or is rebuilt."""
-    return [] if analysis.run.rebuilds.is_empty() else list(_bad_days(analysis))
-
-
-def _bad_days(analysis: Analysis) -> Iterator[BadDay]:
+    if analysis.run.rebuilds.is_empty():
+        return []
     arrays = {array.name: array for array in analysis.run.study.array}
+    found = []
     for point in analysis.points:
-        cell = pl.col("cell") == point.cells[0]
-        places = analysis.run.rebuilds.filter(cell)
-        seconds = analysis.run.snapshots.filter(cell).sort("time_ns")
-        if not point.is_swept or places.is_empty() or seconds.is_empty():
-            continue
-        rebuild = arrays[point.array].rebuild
-        begun, whole = places["begun_ns"].min(), places["whole_ns"].max()
-        is_over = places["whole_ns"].null_count() == 0
-        # The last second is cut short by the end of the run.
-        bounds = _bounds(places, max(0, int(seconds["time_ns"][-1]) - NS_PER_S))
-        counts = analysis.run.snapshot_histograms.filter(cell)
-        yield BadDay(
-            point,
-            tuple(_phase(name, begin, end, seconds, counts) for name, begin, end in bounds),
-            tuple(_series(seconds, counts)),
-            rebuild.throttle.kind if rebuild is not None else None,
-            (whole - begun) / NS_PER_S if is_over and isinstance(whole, int) and isinstance(begun, int) else None,
-            int(places["rebuilt_bytes"].sum()),
-            int(places["member_bytes"].sum()),
-        )
+        days = tuple(day for cell in point.cells if (day := _day(analysis, point, cell)) is not None)
+        if point.is_swept and days:
+            rebuild = arrays[point.array].rebuild
+            found.append(BadDay(point, days, None if rebuild is None else rebuild.throttle))
+    return found
 
 
-def _bounds(places: pl.DataFrame, end_ns: int) -> list[tuple[str, int, int]]:
-    """The phases and when each begins and ends; those that there were not are left out."""
+def _day(analysis: Analysis, point: Point, cell: int) -> Day | None:
+    mine = pl.col("cell") == cell
+    places = [_Place(*row) for row in analysis.run.rebuilds.filter(mine).select(_PLACE).iter_rows()]
+    seconds = analysis.run.snapshots.filter(mine).sort("time_ns")
+    if not places or seconds.is_empty():
+        return None
+    # The last second is cut short by the end of the run.
+    end_ns = max(0, int(seconds["time_ns"][-1]) - NS_PER_S)
+    spans = _spans(places, end_ns)
+    counts = analysis.run.snapshot_histograms.filter(mine)
+    lost = analysis.run.checks.filter(mine & (pl.col("check") == DATA_LOSS))["evidence"].to_list()
+    return Day(
+        tuple(_phase(name, spans[name], seconds, counts) for name in PHASES if name in spans),
+        tuple(_series(seconds, counts)),
+        all(place.whole_ns is not None for place in places),
+        sum(place.rebuilt_bytes for place in places),
+        sum(place.member_bytes for place in places),
+        sum(place.rebuilding_ns(end_ns) for place in places) / NS_PER_S,
+        _most_gone(places, point.missing),
+        lost[0] if lost else None,
+    )
 
-    def first(column: str) -> int:
-        found = places[column].min()
-        return found if isinstance(found, int) else end_ns
 
-    begun, failed = first("begun_ns"), first("failed_ns")
-    # What was missing from the beginning did not fail.
-    failed = min(failed, begun)
-    last = places["whole_ns"].max() if places["whole_ns"].null_count() == 0 else None
-    whole = last if isinstance(last, int) else end_ns
-    marks = [0, *(min(at, end_ns) for at in (failed, begun, whole)), end_ns]
-    names = (BEFORE, DEGRADED, REBUILDING, AFTER)
-    return [(name, a, b) for name, a, b in zip(names, marks, marks[1:], strict=False) if b > a]
+@dataclass(frozen=True)
+class _Place:
+    """The place of a member that failed or was rebuilt: a row of the table ``rebuilds``."""
+
+    leaf: int
+    failed_ns: int | None
+    begun_ns: int | None
+    whole_ns: int | None
+    rebuilt_bytes: int
+    member_bytes: int
+
+    def is_gone(self, at_ns: int) -> bool:
+        """Whether it does not hold all it should."""
+        since = self.begun_ns if self.failed_ns is None else self.failed_ns
+        return since is not None and since <= at_ns and (self.whole_ns is None or at_ns < self.whole_ns)
+
+    def is_rebuilt(self, at_ns: int) -> bool:
+        """Whether a new member is in the place and not yet whole."""
+        return self.is_gone(at_ns) and self.begun_ns is not None and self.begun_ns <= at_ns
+
+    def rebuilding_ns(self, end_ns: int) -> int:
+        """How long it was rebuilt, until the run was over at the latest."""
+        return 0 if self.begun_ns is None else max(0, (self.whole_ns or end_ns) - self.begun_ns)
 
 
-def _phase(name: str, begin_ns: int, end_ns: int, seconds: pl.DataFrame, counts: pl.DataFrame) -> Phase:
-    first, last = ceil(begin_ns / NS_PER_S) + 1, end_ns // NS_PER_S
-    within = pl.col("time_ns").is_between(first * NS_PER_S, last * NS_PER_S)
-    length, rows = max(0, last - first + 1), seconds.filter(within)
+_PLACE = list(_Place.__dataclass_fields__)
+
+
+def _marks(places: Iterable[_Place]) -> list[int]:
+    """When something happens to a place, in order."""
+    times = (time for place in places for time in (place.failed_ns, place.begun_ns, place.whole_ns))
+    return sorted({time for time in times if time is not None})
+
+
+def _spans(places: list[_Place], end_ns: int) -> dict[str, list[tuple[int, int]]]:
+    """By phase, when it begins and ends; those that there were not are left out."""
+    marks = [0, *(mark for mark in _marks(places) if 0 < mark < end_ns), end_ns]
+    found: dict[str, list[tuple[int, int]]] = {}
+    last = ""
+    for begin, end in pairwise(marks):
+        name = _name_at(places, begin)
+        if name == last:
+            found[name][-1] = (found[name][-1][0], end)
+        elif end > begin:
+            found.setdefault(name, []).append((begin, end))
+            last = name
+    return found
+
+
+def _name_at(places: list[_Place], at_ns: int) -> str:
+    if any(place.is_rebuilt(at_ns) for place in places):
+        return REBUILDING
+    if any(place.is_gone(at_ns) for place in places):
+        return DEGRADED
+    return AFTER if any(place.whole_ns is not None and place.whole_ns <= at_ns for place in places) else BEFORE
+
+
+def _most_gone(places: list[_Place], missing: list[int]) -> tuple[int, ...]:
+    """The most members that were not whole at the same time, in the order of the tree."""
+    rebuilt = {place.leaf for place in places}
+    always = [leaf for leaf in missing if leaf not in rebuilt]
+    at_each = ([place.leaf for place in places if place.is_gone(mark)] for mark in _marks(places))
+    return tuple(sorted([*always, *max(at_each, key=len, default=[])]))
+
+
+def _phase(name: str, spans: list[tuple[int, int]], seconds: pl.DataFrame, counts: pl.DataFrame) -> Phase:
+    within, length = pl.lit(value=False), 0
+    for begin_ns, end_ns in spans:
+        first, last = ceil(begin_ns / NS_PER_S) + 1, end_ns // NS_PER_S
+        within |= pl.col("time_ns").is_between(first * NS_PER_S, last * NS_PER_S)
+        length += max(0, last - first + 1)
+    rows = seconds.filter(within)
     return Phase(
         name,
-        begin_ns / NS_PER_S,
-        end_ns / NS_PER_S,
+        tuple((begin / NS_PER_S, end / NS_PER_S) for begin, end in spans),
         length,
-        int(rows["requests"].sum()) / length if length else None,
-        int(rows["bytes"].sum()) / length / 1e6 if length else None,
-        _p99_ms(counts.filter(within)) if length else None,
+        int(rows["requests"].sum()),
+        int(rows["bytes"].sum()),
+        _times(counts.filter(within)),
     )
 
 
@@ -169,12 +372,11 @@ def _series(seconds: pl.DataFrame, counts: pl.DataFrame) -> Iterator[Stretch]:
     histograms = counts.with_columns(number.alias("number")).partition_by("number", as_dict=True)
     for index in range(last // length):
         found = histograms.get((index,))
-        p99_ms = None if found is None else _p99_ms(found)
+        p99_ns = None if found is None else _times(found).percentile_ns(99)
+        p99_ms = None if p99_ns is None else p99_ns / 1e6
         yield Stretch(index * length, (index + 1) * length, moved.get(index, 0) / 1e6 / length, p99_ms)
 
 
-def _p99_ms(counts: pl.DataFrame) -> float | None:
+def _times(counts: pl.DataFrame) -> Histogram:
     merged = counts.group_by("value_ns").agg(pl.col("count").sum()).sort("value_ns")
-    times = Histogram(merged["value_ns"].to_numpy().astype(np.uint64), merged["count"].to_numpy().astype(np.uint64))
-    found = times.percentile_ns(99)
-    return None if found is None else found / 1e6
+    return Histogram(merged["value_ns"].to_numpy().astype(np.uint64), merged["count"].to_numpy().astype(np.uint64))

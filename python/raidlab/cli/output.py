@@ -21,7 +21,7 @@ from raidlab.analysis.margins import BestMargins
 from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison, Point
 from raidlab.cli.terminal import console
 from raidlab.report.answer import PER_WORDS, TableAnswer, answers, margins_of_run
-from raidlab.report.bad_days import rows_of
+from raidlab.report.bad_days import notes, rows_of
 from raidlab.report.costs import cost_sentence, costs_of
 from raidlab.report.prediction import SAID, ratio_of, shown_predictions
 from raidlab.report.sections import failures_words, space_words, stream_rows, target_title
@@ -54,9 +54,12 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
             out.print(Text("\n".join(wrapped(cost)), style="dim"))
     print_findings(out, findings)
     print_predictions(out, analysis, findings)
-    for row in rows_of(analysis):
+    rows = rows_of(analysis)
+    for row in rows:
         for line in wrapped(f"{row.array}, {row.workload}, {row.level}: {row.sentence}", hanging=2):
             out.print(Text(line))
+    for note in notes(rows) if rows else ():
+        out.print(Text("\n".join(wrapped(note)), style="dim"))
     if analysis.run.study.compare:
         margins = margins_of_run(analysis, findings)
         for answer in answers(analysis, findings):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raidlab.analysis.bad_days import AFTER, BEFORE, DEGRADED, REBUILDING, BadDay, bad_days
+from raidlab.analysis.bad_days import BEFORE, DEGRADED, PHASES, REBUILDING, BadDay, bad_days
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.bad_days import deepest
 from raidlab.report.figures.words import number
@@ -15,6 +15,7 @@ from raidlab.report.figures.words import number
 _MINUTE, _HOUR = 60.0, 3600.0
 # Beyond this many of the smaller unit the larger one is easier to read.
 _ENOUGH = 2
+_MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,16 @@ class BadDayRow:
     array: str
     workload: str
     level: str
+    repeats: int
     risk_s: float
     risk: str
     rebuild: str
     terabyte: str
     """How long a terabyte would take at the rate of this rebuild."""
+    floor_kib_s: int | None
+    """The least rate of md's, if the rebuild was held there."""
     bears: str
-    """How many more members it may lose meanwhile, whichever they are."""
+    """How many of the other members might have failed meanwhile without loss of data, each by itself."""
     cells: dict[str, str]
     """By phase: throughput, its share of that before, and p99."""
     sentence: str
@@ -42,32 +46,30 @@ def rows_of(analysis: Analysis) -> list[BadDayRow]:
     return [_row(day) for day in deepest(bad_days(analysis))]
 
 
-def span(seconds: float) -> str:
-    """A time as people say it: 41 s, 9.2 min, 14 h."""
-    for unit_s, unit in ((_HOUR, "h"), (_MINUTE, "min")):
-        if seconds >= _ENOUGH * unit_s:
-            return f"{seconds / unit_s:.3g} {unit}"
-    return f"{seconds:.3g} s"
+def span(seconds: float, interval: tuple[float, float] | None = None) -> str:
+    """A time as people say it: 41 s, 9.2 min, 14 h; with an interval that shows: 9.2 min (9.1 to 9.3)."""
+    units = ((_HOUR, "h"), (_MINUTE, "min"))
+    unit_s, unit = next(((s, unit) for s, unit in units if seconds >= _ENOUGH * s), (1.0, "s"))
+    low, high = (f"{max(0.0, end) / unit_s:.3g}" for end in interval or (seconds, seconds))
+    return f"{seconds / unit_s:.3g} {unit}{f' ({low} to {high})' if low != high else ''}"
 
 
 def _row(day: BadDay) -> BadDayRow:
-    point, borne = day.point, day.point.failures_borne
-    lost = point.run.rebuilds.filter(point.run.rebuilds["cell"] == point.cells[0]).height
-    # Members that were missing from the beginning are taken off already.
-    still = None if borne is None else max(0, borne - (0 if point.missing else lost))
-    hours = day.hours_a_tb
+    point, hours, fatal = day.point, day.hours_a_tb, day.fatal
     return BadDayRow(
         point.target,
         point.array,
         point.workload,
         point.level,
+        len(day.repeats),
         day.risk_s,
-        span(day.risk_s) if day.is_whole else f"over {span(day.risk_s)}",
+        "data lost" if day.losses else f"{'' if day.is_whole else 'over '}{span(day.risk_s, day.risk_interval)}",
         span(day.rebuild_s) if day.rebuild_s is not None else _unfinished(day),
         span(hours * _HOUR) if hours is not None else "",
-        "" if still is None else str(still or "none"),
+        day.floor_kib_s,
+        "" if fatal is None or not day.risk_s else f"{day.others - len(fatal)} of {day.others}",
         _cells(day),
-        _sentence(day, still),
+        _sentence(day),
     )
 
 
@@ -77,12 +79,20 @@ def _unfinished(day: BadDay) -> str:
     return f"{100 * day.rebuilt_bytes / max(1, day.member_bytes):.0f} % done"
 
 
+def _kept(day: BadDay, name: str) -> str | None:
+    """The share of throughput that is kept in a phase, with its interval; None where it is too short to tell."""
+    kept, interval = day.kept_percent(name), day.kept_interval(name)
+    if kept is None:
+        return None
+    return f"{kept:.0f} %" + ("" if interval is None else f" ({interval[0]:.0f} to {interval[1]:.0f})")
+
+
 def _cells(day: BadDay) -> dict[str, str]:
     found = {}
-    for name in (BEFORE, DEGRADED, REBUILDING, AFTER):
+    for name in PHASES:
         phase = day.phase(name)
-        kept = day.kept_percent(name) if name != BEFORE else None
-        share = "" if kept is None else f" ({kept:.0f} %)"
+        kept = _kept(day, name) if name != BEFORE else None
+        share = "" if kept is None else f", {kept}"
         rate, time = (None, None) if phase is None else (phase.mb_s, phase.p99_ms)
         said = [] if rate is None else [f"{number(rate)} MB/s{share}"]
         said += [] if time is None else [f"p99 {number(time)} ms"]
@@ -90,24 +100,40 @@ def _cells(day: BadDay) -> dict[str, str]:
     return found
 
 
-def _sentence(day: BadDay, still: int | None) -> str:
+def _sentence(day: BadDay) -> str:
     """What the day was like: what is kept, for how long, at what risk."""
-    if not day.risk_s:
+    if not day.risk_s and not day.losses:
         return "the run was over before a member failed."
-    throttle, said = f" at the throttle {day.throttle}" if day.throttle else "", []
+    throttle, said = f" at the throttle {day.throttle.kind}" if day.throttle else "", []
     for name, words in ((REBUILDING, f"of rebuild{throttle}"), (DEGRADED, "without the lost member")):
-        phase, kept = day.phase(name), day.kept_percent(name)
+        phase, kept = day.phase(name), _kept(day, name)
         if phase is not None and kept is not None:
-            how_long = span(phase.end_s - phase.begin_s)
-            said.append(f"{kept:.0f} % during {how_long} {words}{_slower(day, name)}")
+            said.append(f"{kept} during {span(day.length_s(name))} {words}{_slower(day, name)}")
     keeps = f"keeps {' and '.join(said)}; " if said else ""
-    further = {
-        None: "",
-        0: ", and any further loss meanwhile may lose data",
-        1: ", and one more member may fail meanwhile",
-    }.get(still, f", and {still} more members may fail meanwhile")
+    if day.losses:
+        often = f" So in {len(day.losses)} of {len(day.repeats)} repeats." if len(day.repeats) > 1 else ""
+        return f"{day.losses[0]}{often}{f' Until then it {keeps[:-2]}.' if keeps else ''}"
     end = "" if day.is_whole else " (the run was over before it was whole)"
-    return f"{keeps}at risk for {span(day.risk_s)}{end}{further}."
+    return f"{keeps}at risk for {span(day.risk_s, day.risk_interval)}{end}{_further(day)}."
+
+
+def _further(day: BadDay) -> str:
+    """What another failure would have done meanwhile: that depends on whose it is."""
+    fatal = day.fatal
+    if fatal is None:
+        return ""
+    if not fatal:
+        return ", and any one more member may fail meanwhile"
+    if len(fatal) == day.others:
+        return ", and any further loss meanwhile loses data"
+    if len(fatal) == 1:
+        return f", and member {fatal[0]} must not fail meanwhile (any other of the {day.others} left may)"
+    return f", and {len(fatal)} of the {day.others} members left must not fail meanwhile ({_names(fatal)})"
+
+
+def _names(members: tuple[int, ...]) -> str:
+    shown = ", ".join(map(str, members[:_MOST_NAMED]))
+    return shown if len(members) <= _MOST_NAMED else f"{shown} and {len(members) - _MOST_NAMED} more"
 
 
 def headline(rows: list[BadDayRow]) -> str:
@@ -115,7 +141,26 @@ def headline(rows: list[BadDayRow]) -> str:
     if len(rows) == 1:
         return f"{rows[0].array} {rows[0].sentence}"
     shortest, longest = min(rows, key=lambda row: row.risk_s), max(rows, key=lambda row: row.risk_s)
-    return f"At risk for {shortest.risk} ({shortest.array}) to {longest.risk} ({longest.array}) after a failure."
+    ends = [f"{span(row.risk_s)} ({row.array})" for row in (shortest, longest)]
+    return f"At risk for {' to '.join(ends)} after a failure."
+
+
+def notes(rows: list[BadDayRow]) -> list[str]:
+    """What holds of several rows: what decides how long a rebuild takes, and how sure the shares are."""
+    said = []
+    for floor in sorted({row.floor_kib_s for row in rows if row.floor_kib_s is not None}):
+        names = ", ".join(dict.fromkeys(row.array for row in rows if row.floor_kib_s == floor))
+        said.append(
+            f"Held at md's least rate, {floor} KiB/s a member (speed_limit_min; min_kib_s here): {names}. That rate, "
+            "not the disks, decides how many hours a terabyte takes; a higher one shortens them and takes from clients."
+        )
+    if any(row.repeats == 1 for row in rows):
+        said.append(
+            "Of one repeat: how much of a share is chance is not known, above 100 % as below; repeats = 3 would tell."
+        )
+    else:
+        said.append(f"Behind shares and risks stand 95 % intervals over {min(row.repeats for row in rows)} repeats.")
+    return said
 
 
 def _slower(day: BadDay, name: str) -> str:

@@ -6,8 +6,10 @@ Invariants:
 
 - A key is the SHA-256 of all that decides the answer: the request, the compiled engine, what is in the trace. Whatever
   changes one of them finds nothing.
-- A file bears the SHA-256 of what it holds; one that does not fit is removed, said, and its cell simulated.
-- A file is written aside and renamed: none is ever there in part. What cannot be written is not kept, and ends nothing.
+- A file bears the SHA-256 of what it holds; one that does not fit is removed, and its cell simulated. How many there
+  were is said once.
+- A file is written aside and renamed: none is ever there in part. Where one cannot be written, no more are, which is
+  said once and ends nothing.
 - Only modelled cells that ran to their end are kept, and none that leaves a row a request.
 - It is bounded: what was used last stays.
 """
@@ -18,7 +20,7 @@ import hashlib
 import json
 import os
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from raidlab.errors import CellLostError
+from raidlab.run.progress import Progress
 from raidlab.run.runner import KeyedAnswer, Runner
 
 if TYPE_CHECKING:
@@ -56,10 +59,19 @@ def engine_digest() -> str:
 
 
 class KeptCells:
-    """The cells kept in a folder."""
+    """The cells kept in a folder.
+
+    Attributes
+    ----------
+    folder : pathlib.Path
+        Which.
+    fault : OSError, optional
+        Why nothing is kept any more.
+    """
 
     def __init__(self, folder: Path | None = None, most_bytes: int = MOST_BYTES) -> None:
-        self._folder, self._most_bytes = folder or default_folder(), most_bytes
+        self.folder, self._most_bytes = folder or default_folder(), most_bytes
+        self.fault: OSError | None = None
         self._traces: dict[str, str] = {}
         self._is_dirty = False
 
@@ -78,7 +90,7 @@ class KeptCells:
                     return None
             key.update(self._traces[file].encode())
         name = key.hexdigest()
-        return self._folder / name[:2] / name[2:]
+        return self.folder / name[:2] / name[2:]
 
     def get(self, place: Path) -> CellAnswer | None:
         """An answer that was kept, unchanged; None where there is none. A `ValueError` for one that was changed."""
@@ -91,15 +103,15 @@ class KeptCells:
         if hashlib.sha256(body).digest() != content[:_DIGEST_BYTES]:
             with suppress(OSError):
                 place.unlink()
-            raise ValueError(f"{place} was changed after it was written: it is removed, and its cell simulated")
+            raise ValueError(f"{place} was changed after it was written")
         return _answer_of(body)
 
     def put(self, place: Path, answer: CellAnswer) -> None:
-        """Keep an answer; one that was cut short is not."""
-        if answer.get("interrupted"):
+        """Keep an answer; one that was cut short is not, and none after one that could not be."""
+        if self.fault is not None or answer.get("interrupted"):
             return
         body = _body_of(answer)
-        with suppress(OSError):
+        try:
             place.parent.mkdir(parents=True, exist_ok=True)
             with NamedTemporaryFile(dir=place.parent, suffix=".new", delete=False) as aside:
                 try:
@@ -110,6 +122,8 @@ class KeptCells:
                     Path(aside.name).unlink(missing_ok=True)
                     raise
             self._is_dirty = True
+        except OSError as error:
+            self.fault = error
 
     def trim(self) -> None:
         """Remove what was not used for longest, if the cache has grown beyond its bound."""
@@ -117,7 +131,7 @@ class KeptCells:
             return
         self._is_dirty = False
         found = []
-        for file in self._folder.glob("??/*"):
+        for file in self.folder.glob("??/*"):
             with suppress(OSError):
                 facts = file.stat()
                 found.append((facts.st_mtime_ns, facts.st_size, file))
@@ -141,10 +155,11 @@ class CachedRunner:
         How many cells were answered from there.
     """
 
-    def __init__(self, runner: Runner, kept: KeptCells, note: Callable[[str], None]) -> None:
-        self._runner, self._cache, self._note = runner, kept, note
+    def __init__(self, runner: Runner, kept: KeptCells, progress: Progress) -> None:
+        self._runner, self._cache, self._progress = runner, kept, progress
         self._waiting: deque[tuple[Hashable, str, Path]] = deque()
         self._asked: dict[Hashable, Path] = {}
+        self._damaged: list[Path] = []
         self.found = 0
 
     def submit(self, key: Hashable, request: str) -> None:
@@ -167,11 +182,12 @@ class CachedRunner:
             key, request, place = self._waiting.popleft()
             try:
                 answer = self._cache.get(place)
-            except ValueError as error:
-                self._note(str(error))
+            except ValueError:
+                self._damaged.append(place)
                 answer = None
             if answer is not None:
                 self.found += 1
+                self._progress.known()
                 return key, answer
             self._ask(key, request, place)
         try:
@@ -185,8 +201,15 @@ class CachedRunner:
 
     def _keep(self, done: KeyedAnswer) -> None:
         place = self._asked.pop(done[0], None)
-        if place is not None:
-            self._cache.put(place, done[1])
+        if place is None or self._cache.fault is not None:
+            return
+        self._cache.put(place, done[1])
+        if self._cache.fault is not None:
+            reason = self._cache.fault.strerror or str(self._cache.fault)
+            self._progress.note(
+                f"nothing more is kept of what is simulated: {self._cache.folder} cannot be written ({reason}); "
+                "XDG_CACHE_HOME names another place, --no-cache asks for none"
+            )
 
     def close(self) -> list[KeyedAnswer]:
         """Drop what is queued, and give what was finished meanwhile."""
@@ -195,6 +218,11 @@ class CachedRunner:
         for done in finished:
             self._keep(done)
         self._cache.trim()
+        if self._damaged:
+            first, *others = self._damaged
+            more = f" and {len(others)} more in {self._cache.folder}" if others else ""
+            self._progress.note(f"changed after it was written, so simulated again: {first}{more}")
+            self._damaged.clear()
         return finished
 
 

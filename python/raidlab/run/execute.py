@@ -429,7 +429,7 @@ class Execution(Session):
         if self.cluster is not None:
             runner, title = DaskRunner(self.cluster, self.stop), f"{title} on {self.cluster.address}"
         # Of a cell that is kept no row of a single request could be written.
-        cached = None if self.cache is None or self.records else CachedRunner(runner, self.cache, self.progress.note)
+        cached = None if self.cache is None or self.records else CachedRunner(runner, self.cache, self.progress)
         yield from self._run(expansion, text_of, title, cached or runner)
         if cached is not None and cached.found:
             cells = "1 cell was" if cached.found == 1 else f"{cached.found} cells were"

@@ -33,6 +33,9 @@ class Progress:
     def advance(self) -> None:
         """One step is done."""
 
+    def known(self) -> None:
+        """The result of the step that is done next was there already: it says nothing of how long others take."""
+
     def note(self, text: str) -> None:
         """Something worth a sentence happens."""
 
@@ -49,18 +52,25 @@ class PlainLines(Progress):
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._title, self._total, self._done = "", 0, 0
-        self._began_s = self._spoke_s = 0.0
+        self._began_s = self._spoke_s = self._advanced_s = 0.0
+        # Of what was there already: how much, how long that took, and whether the next step is of it.
+        self._known, self._known_s, self._next_is_known = 0, 0.0, False
 
     def begin(self, title: str, total: int) -> None:
         """Say what begins."""
         self._title, self._total, self._done = title, total, 0
-        self._began_s = self._spoke_s = time.monotonic()
+        self._known, self._known_s, self._next_is_known = 0, 0.0, False
+        self._began_s = self._spoke_s = self._advanced_s = time.monotonic()
         self._say(f"{title}: {_cells(total)} to run")
 
     def advance(self) -> None:
         """Count, and say so now and then."""
         self._done += 1
         now_s = time.monotonic()
+        if self._next_is_known:
+            self._known += 1
+            self._known_s += now_s - self._advanced_s
+        self._advanced_s, self._next_is_known = now_s, False
         tenths = [done * 10 // max(self._total, 1) for done in (self._done - 1, self._done)]
         if tenths[1] > tenths[0] and now_s - self._spoke_s >= _PLAIN_LINE_EVERY_S:
             self._spoke_s = now_s
@@ -72,8 +82,17 @@ class PlainLines(Progress):
             return f"{self._done} of about {_cells(self._total)}"
         if self._done > self._total:
             return f"{self._done} cells, about {self._total} were expected: searches take as many as they need"
-        seconds = (now_s - self._began_s) / self._done * (self._total - self._done)
-        return f"{self._done} of about {_cells(self._total)}, {seconds:.0f} s left"
+        where, made = f"{self._done} of about {_cells(self._total)}", self._done - self._known
+        if self._known:
+            where = f"{where}, {self._known} of them known before"
+        if not made:
+            return where
+        seconds = (now_s - self._began_s - self._known_s) / made * (self._total - self._done)
+        return f"{where}, {seconds:.0f} s left"
+
+    def known(self) -> None:
+        """Leave the next step out of what is left to wait for."""
+        self._next_is_known = True
 
     def note(self, text: str) -> None:
         """Say it."""

@@ -166,8 +166,10 @@ def _check_volumes(parts: ValidParts, report: Report) -> None:
         if array.rebuild is not None and not array.missing and not array.events:
             accepted = "it beside missing = [2] or others, or events"
             report((*place, "rebuild"), "has nothing to rebuild", None, accepted)
-        if array.missing and array.is_mounted:
-            report((*place, "missing"), "is said of arrays that raidlab builds", array.missing, "a tree of members")
+        for key in ("missing", "events", "rebuild") if array.is_mounted else ():
+            if key in said:
+                accepted = 'a tree of members beside it, or tree = "mounted" without it'
+                report((*place, key), "is said of members, and a mounted array has none", None, accepted)
         for key in _OF_TREES if array.volume else ():
             if key in said:
                 message = "does not go with a volume, which is what it is"

@@ -23,9 +23,11 @@ from raidlab.study.find import did_you_mean
 from raidlab.study.places import Place, value_at
 from raidlab.study.units import (
     BYTES_ACCEPTED,
+    MOMENT_ACCEPTED,
     RATE_ACCEPTED,
     TIME_ACCEPTED,
     parse_bytes,
+    parse_moment_ns,
     parse_rate_per_s,
     parse_time_ns,
 )
@@ -36,8 +38,10 @@ _READ_BY: dict[object, str] = {
     parse_bytes: BYTES_ACCEPTED,
     size_from_text: BYTES_ACCEPTED,
     parse_time_ns: TIME_ACCEPTED,
+    parse_moment_ns: MOMENT_ACCEPTED,
     parse_rate_per_s: RATE_ACCEPTED,
 }
+_TABLE = "a table of keys"
 _PLAIN = {
     "string_type": ("is not text", "text in quotes"),
     "bool_type": ("is not true or false", "true or false"),
@@ -48,9 +52,9 @@ _PLAIN = {
     "float_parsing": ("is not a number", "a number"),
     "finite_number": ("is not finite", "a finite number"),
     "list_type": ("is not a list", "a list in brackets"),
-    "dict_type": ("is not a table", "a table of keys"),
-    "model_type": ("is not a table", "a table of keys"),
-    "model_attributes_type": ("is not a table", "a table of keys"),
+    "dict_type": ("is not a table", _TABLE),
+    "model_type": ("is not a table", _TABLE),
+    "model_attributes_type": ("is not a table", _TABLE),
     "too_short": ("is empty", "at least one element"),
     "string_too_short": ("is empty", "some text"),
     "string_pattern_mismatch": ("is not a name", "small letters, digits and hyphens, such as 'my-study'"),
@@ -95,6 +99,12 @@ def _explain_one(
     if kind == "extra_forbidden":
         keys = sorted({name for table in _tables_at(model, document, place[:-1]) for name in table.model_fields})
         return Explanation(place, f"unknown key{did_you_mean(key, keys)}", None, ", ".join(keys))
+    if kind == "missing" and isinstance(value, str):
+        # The name of a kind stands for a table of it, and that needs more.
+        needed = (*place, str(item["loc"][-1]))
+        form = _accepted_at(model, document, needed) or _form_at(model, document, needed)
+        accepted = f'{{ kind = "{value}", {needed[-1]} = ... }}{f" with {form}" if form else ""}'
+        return Explanation(place, f"needs {needed[-1]}", value, accepted)
     if kind == "missing":
         return Explanation(
             place, "is missing", None, _accepted_at(model, document, place) or _form_at(model, document, place)
@@ -106,7 +116,7 @@ def _explain_one(
         names = [name for part in re.split(r",| or ", expected) if (name := part.strip().strip("'"))]
         return Explanation(place, f"is not known here{did_you_mean(str(word), names)}", word, ", ".join(names))
     if kind == "union_tag_not_found":
-        return Explanation((*place, "kind"), "is missing", None, 'the name of a kind, such as kind = "uniform"')
+        return Explanation((*place, "kind"), "is missing", None, _kinds_at(model, document, place))
     if kind in _BOUNDS:
         word, limit = _BOUNDS[kind]
         bound = f"{word} {context[limit]}" if isinstance(context[limit], int) else f"{word} {context[limit]:g}"
@@ -124,6 +134,9 @@ def _explain_one(
         units = "letters" if kind == "string_too_long" else "elements"
         return Explanation(place, "is too long", value, f"at most {context['max_length']} {units}")
     message, accepted = _PLAIN.get(kind, (item["msg"][:1].lower() + item["msg"][1:], None))
+    if accepted == _TABLE:
+        kinds = _kinds_at(model, document, place)
+        accepted = f"a kind or a table of one: {kinds}" if kinds else _keys_at(model, document, place) or _TABLE
     return Explanation(place, message, value, _accepted_at(model, document, place) or accepted)
 
 
@@ -150,6 +163,18 @@ def _accepted_at(model: type[BaseModel], document: Plain, place: Place) -> str |
     fields = [table.model_fields.get(str(place[-1])) for table in _tables_at(model, document, place[:-1])]
     found = (_reader_in(info.annotation, info.metadata) for info in fields if info is not None)
     return next((accepted for accepted in found if accepted), None)
+
+
+def _kinds_at(model: type[BaseModel], document: Plain, place: Place) -> str | None:
+    """The names of the kinds that a table may be of; None where it is of none."""
+    kinds = sorted({str(kind) for table in _tables_at(model, document, place) for kind in _kinds(table)})
+    return ", ".join(kinds) or None
+
+
+def _keys_at(model: type[BaseModel], document: Plain, place: Place) -> str | None:
+    """The keys of the one table that may stand at a place."""
+    tables = _tables_at(model, document, place)
+    return f"{_TABLE}: {', '.join(sorted(tables.pop().model_fields))}" if len(tables) == 1 else None
 
 
 def _form_at(model: type[BaseModel], document: Plain, place: Place) -> str | None:
@@ -211,7 +236,8 @@ def _tables_at(model: type[BaseModel], document: Any, place: Place) -> set[type[
         if isinstance(step, str):
             fields = [found.model_fields[step] for found in candidates if step in found.model_fields]
             candidates = {inner for info in fields for inner in _models_in(info.annotation)}
-    kind = current.get("kind") if isinstance(current, dict) else None
+    # The name of a kind stands for a table of it.
+    kind = current.get("kind") if isinstance(current, dict) else current if isinstance(current, str) else None
     return {found for found in candidates if kind is not None and kind in _kinds(found)} or candidates
 
 

@@ -189,6 +189,8 @@ def _hardware(
 
 # Of an array whose tree or volume is a mistake nothing else can be said: another would be put in its place.
 _WHAT_IT_IS = {"tree", "volume"}
+# What is rebuilt. Where one of these is wrong or misspelt, nothing is said of a rebuild that lacks it.
+_REBUILT = {"missing", "events"}
 
 
 def _sound_parts(document: Mapping[str, Plain]) -> ValidParts:
@@ -199,12 +201,15 @@ def _sound_parts(document: Mapping[str, Plain]) -> ValidParts:
             return None
         # An unknown key has been reported; it must not hide what else is wrong with its table.
         known = {key: item for key, item in value.items() if key in model.model_fields}
+        if any(did_you_mean(key, _REBUILT) for key in value.keys() - known.keys()):
+            known.pop("rebuild", None)
         try:
             return model.model_validate(known)
         except ValidationError as error:
             wrong = {mistake["loc"][0] for mistake in error.errors(include_url=False) if mistake["loc"]}
         if wrong & _WHAT_IT_IS:
             return None
+        wrong |= {"rebuild"} if wrong & _REBUILT else set()
         # Nor must a wrong value; where the key may be left out, the rest is checked without it.
         try:
             return model.model_validate({key: item for key, item in known.items() if key not in wrong})

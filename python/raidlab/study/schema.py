@@ -20,11 +20,12 @@ from raidlab.study.words import (
     DeviceOf,
     Engines,
     Few,
+    Leaf,
     Line,
+    MomentNs,
     Name,
     Prose,
     Table,
-    TimeNs,
     is_simulated,
     kind_from_text,
 )
@@ -155,9 +156,9 @@ class MdThrottle(Table):
     """As Linux md: heeds nobody below its least rate, goes on where no client asks, and never passes its most."""
 
     kind: Literal["md"]
-    min_kib_s: Annotated[int, Field(ge=0, lt=2**32)] = 1000
+    min_kib_s: Annotated[int, Field(ge=0, lt=2**32, strict=True)] = 1000
     """The least rate of a member in KiB/s (``speed_limit_min``)."""
-    max_kib_s: Annotated[int, Field(ge=1, lt=2**32)] = 200_000
+    max_kib_s: Annotated[int, Field(ge=1, lt=2**32, strict=True)] = 200_000
     """The highest rate of a member in KiB/s (``speed_limit_max``)."""
     depth: Few = 32
     """Beside clients: how many of md's requests (4 KiB with parity, else 64 KiB) may be in flight."""
@@ -167,7 +168,7 @@ class RateThrottle(Table):
     """At one rate, whatever clients do."""
 
     kind: Literal["rate"]
-    kib_s: Annotated[float, Field(gt=0)]
+    kib_s: Annotated[float, Field(gt=0, strict=True)]
     """The rate of a member in KiB/s."""
 
 
@@ -181,7 +182,7 @@ class ShareThrottle(Table):
     """For a share of the time, whatever clients do: after each unit a rest."""
 
     kind: Literal["share"]
-    fraction: Annotated[float, Field(gt=0, le=1)]
+    fraction: Annotated[float, Field(gt=0, le=1, strict=True)]
     """The share."""
 
 
@@ -196,10 +197,10 @@ class Rebuild(Table):
 
     throttle: Throttle = MdThrottle(kind="md")
     """How fast: what of their time the members spend on it."""
-    after: TimeNs = 0
+    after: MomentNs = 0
     """From a failure to the moment at which a new member takes the place: nothing of a hot spare, hours where somebody
     has to come."""
-    watch: TimeNs | None = None
+    watch: MomentNs | None = None
     """The run ends so long after the last member is whole, at the latest when its target's ``measure`` says. It goes on
     until then when left out."""
 
@@ -207,9 +208,9 @@ class Rebuild(Table):
 class Failure(Table):
     """A member fails while the load runs."""
 
-    at: TimeNs
+    at: MomentNs
     """When, from the beginning of the run; warm-up is part of it."""
-    fail: Annotated[int, Field(ge=0, lt=2**16)]
+    fail: Leaf
     """Which member, from 0 in the order of the tree."""
 
 
@@ -228,7 +229,7 @@ class Array(Table):
     state: Literal["optimal", "degraded", "resyncing"] = "optimal"
     """The state in which a volume is to be measured: whole and idle, with members missing, or busy with itself (a
     resync, a rebuild, a scrub, a reshape). Found in another, it is INVALID."""
-    missing: list[Annotated[int, Field(ge=0, lt=2**16)]] = []
+    missing: list[Leaf] = []
     """Members that are not there, from 0 in the order of the tree: the array runs degraded, what they held is worked
     out from the others, and what is written goes to the others alone. None when left out."""
     events: Annotated[list[Failure], Field(max_length=64)] = []

@@ -29,6 +29,7 @@ _LONGEST_TEXT = 40
 BYTES_ACCEPTED = "a size above 0 such as 4096, '8KiB', '1.5MiB' or '2MB'"
 RATE_ACCEPTED = "a rate above 0 such as '300/s' or '18000/min'"
 TIME_ACCEPTED = "a time above 0 with its unit, such as '250us', '200ms' or '1.5s'"
+MOMENT_ACCEPTED = "a time with its unit, such as '0s', '200ms' or '1.5s'"
 
 
 def parse_bytes(value: object) -> int:
@@ -59,11 +60,26 @@ def parse_time_ns(value: object) -> int:
     >>> parse_time_ns("200ms"), parse_time_ns("1.5s")
     (200000000, 1500000000)
     """
-    if not isinstance(value, str):
-        raise ValueError("is a time without a unit" if isinstance(value, int | float) else "is not a time")
-    exact = _scaled(value, _TIME_UNITS, "time")
-    if exact <= 0:
+    found = parse_moment_ns(value)
+    if not found:
         raise ValueError("a time must be above 0")
+    return found
+
+
+def parse_moment_ns(value: object) -> int:
+    """Read how long after something else something is: as `parse_time_ns`, and it may be at once.
+
+    Examples
+    --------
+    >>> parse_moment_ns("0s"), parse_moment_ns("1.5s")
+    (0, 1500000000)
+    """
+    if not isinstance(value, str):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        raise ValueError("is a time without a unit" if is_number else "is not a time")
+    exact = _scaled(value, _TIME_UNITS, "time")
+    if exact < 0:
+        raise ValueError("a time must not be below 0")
     if exact > MOST_TIME_NS:
         raise ValueError("a time must be at most a year")
     if exact.denominator != 1:

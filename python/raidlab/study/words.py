@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from raidlab.study.units import parse_bytes, parse_time_ns
+from raidlab.study.units import parse_bytes, parse_moment_ns, parse_time_ns
 
 # As many requests as the engine has in flight at once (`raidlab_load::MOST_IN_FLIGHT`).
 MOST_IN_FLIGHT = 2**16
@@ -48,11 +48,15 @@ def _prose(text: str) -> str:
 
 Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 TimeNs = Annotated[int, BeforeValidator(parse_time_ns)]
+# A time after something else, which may be none.
+MomentNs = Annotated[int, BeforeValidator(parse_moment_ns)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Depth = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT, strict=True)]
 Requests = Annotated[int, Field(ge=1, le=MOST_REQUESTS, strict=True)]
 Repeats = Annotated[int, Field(ge=1, le=MOST_REPEATS, strict=True)]
 Few = Annotated[int, Field(ge=1, le=2**16, strict=True)]
+# A member of an array, in the order of its tree.
+Leaf = Annotated[int, Field(ge=0, lt=2**16, strict=True)]
 Rate = Annotated[float, Field(gt=0, le=1e9)]
 Line = Annotated[str, AfterValidator(without_control)]
 Prose = Annotated[str, AfterValidator(_prose)]

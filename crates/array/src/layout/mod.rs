@@ -58,6 +58,7 @@ pub struct Layout {
     pub(crate) leaves: Vec<Leaf>,
     volumes: Vec<Volume>,
     volume_nodes: Box<[NodeId]>,
+    tolerance: usize,
 }
 
 impl Layout {
@@ -72,8 +73,14 @@ impl Layout {
             let message = format!("the tree has {leaves} members, {sizes} sizes were given");
             return Err(SpecError::new("members", message));
         }
-        let (volumes, volume_nodes) = (Vec::new(), Box::default());
-        let mut layout = Layout { sector_bytes, nodes: Vec::new(), leaves: Vec::new(), volumes, volume_nodes };
+        let mut layout = Layout {
+            sector_bytes,
+            nodes: Vec::new(),
+            leaves: Vec::new(),
+            volumes: Vec::new(),
+            volume_nodes: Box::default(),
+            tolerance: tree.tolerance(),
+        };
         let root = layout.compile(tree, member_sectors, (0, false))?;
         layout.volume_nodes = match tree {
             Tree::Independent { .. } => layout.node(root).children.clone(),
@@ -154,6 +161,11 @@ impl Layout {
     /// Bytes in a sector.
     pub fn sector_bytes(&self) -> u32 {
         self.sector_bytes
+    }
+
+    /// How many members may be lost, whichever they are.
+    pub fn tolerance(&self) -> usize {
+        self.tolerance
     }
 
     /// The volumes: the root, or the children of an `independent` one.

@@ -252,6 +252,11 @@ impl Array {
         (0..self.layout.volumes().len()).all(|volume| !self.views.is_lost(self.layout.volume_node(volume)))
     }
 
+    /// Whether something of a volume can be given back no more: too many members are gone, or hold not yet what they should.
+    pub fn has_lost_data(&self) -> bool {
+        (0..self.layout.volumes().len()).any(|volume| self.views.is_unsure(self.layout.volume_node(volume)))
+    }
+
     /// Requests taken and not yet reported done.
     pub fn in_flight(&self) -> u32 {
         self.requests_in_flight

@@ -420,14 +420,15 @@ impl Engine {
     /// work.
     fn let_pass<S: Source>(&mut self, source: &mut S, running: bool) {
         if running && self.outages.next_at().is_some_and(|at| at <= self.now) {
-            match self.outages.take_step(self.now, &mut self.array) {
-                Befallen::Failed(leaf) => {
-                    let reason = "made to fail by the study".to_string();
-                    self.failed_members.push(FailedMember { leaf, reason });
-                }
+            let befallen = self.outages.take_step(self.now, &mut self.array);
+            if let Befallen::Failed(leaf) | Befallen::Lost(leaf) = befallen {
+                let reason = "made to fail by the study".to_string();
+                self.failed_members.push(FailedMember { leaf, reason });
+            }
+            match befallen {
                 Befallen::Replaced(leaf) => self.blank(leaf),
-                Befallen::End => source.finish(self.now),
-                Befallen::Nothing => {}
+                Befallen::End | Befallen::Lost(_) => source.finish(self.now),
+                Befallen::Failed(_) | Befallen::Nothing => {}
             }
         }
         if self.array.poll_timeout().is_some_and(|at| at <= self.now) {

@@ -224,17 +224,23 @@ impl Recorder {
             Change::Opened(at) => {
                 self.gaps.iter_mut().for_each(|gaps| gaps.opened(at));
                 self.in_flight_before = self.in_flight_ns(at);
-                if self.snapshots.keeps_histograms() {
-                    self.snapshots.begin_anew([&self.read.response, &self.write.response]);
-                    self.read.clear();
-                    self.write.clear();
-                }
+                self.forget_warm_up();
             }
             Change::Closed(at) => {
                 self.gaps.iter_mut().for_each(|gaps| gaps.completed(at));
                 self.in_flight_within = self.in_flight_ns(at).saturating_sub(self.in_flight_before)
             }
+            Change::NeverOpened => self.forget_warm_up(),
             Change::None => {}
+        }
+    }
+
+    /// What completed while it warmed up is not counted, though it may be kept for the seconds.
+    fn forget_warm_up(&mut self) {
+        if self.snapshots.keeps_histograms() {
+            self.snapshots.begin_anew([&self.read.response, &self.write.response]);
+            self.read.clear();
+            self.write.clear();
         }
     }
 

@@ -28,6 +28,8 @@ pub(crate) enum Change {
     /// At this time, which may lie before the observation (as below).
     Opened(Instant),
     Closed(Instant),
+    /// Over before it was opened.
+    NeverOpened,
 }
 
 #[derive(Debug, Clone)]
@@ -175,7 +177,7 @@ impl MeasureWindow {
         if measuring {
             Change::Closed(at)
         } else {
-            Change::None
+            Change::NeverOpened
         }
     }
 

@@ -189,8 +189,10 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
                 self.follow_at_once(follows);
             } else if rebuild == next {
                 self.array.handle_time(next);
-            } else if step == next && self.outages.take_step(next, &mut self.array) == Befallen::End {
-                self.load.recorder_mut().close_at(next);
+            } else if step == next {
+                if let Befallen::End | Befallen::Lost(_) = self.outages.take_step(next, &mut self.array) {
+                    self.load.recorder_mut().close_at(next);
+                }
             }
             // A load has something to say when its time has come, or after one of its requests has ended.
             let told = std::mem::take(&mut self.answered);
@@ -492,6 +494,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         SimResult {
             members: self.devices.iter_mut().enumerate().map(member).collect(),
             rebuilds,
+            data_loss: self.outages.data_loss(),
             stations: self.walks.iter().flat_map(Walks::stations).map(|station| station.result(now)).collect(),
             hold: self.load.hold(),
             backlog: self.load.backlog(),

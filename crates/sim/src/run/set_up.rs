@@ -67,7 +67,7 @@ pub(super) fn files(
     }
     for (key, is_whole) in [("missing", config.missing.is_empty()), ("events", config.events.is_empty())] {
         if !is_whole {
-            return Err(SpecError::new(key, "whole files are read from arrays that are whole; accepted: []"));
+            return Err(SpecError::new(key, "whole files are read from arrays of which no member is lost; accepted: this key left out, or requests in place of files"));
         }
     }
     let load = FileLoad::new(files, &config.load, &config.workload.size, &config.limits, volumes, sector_bytes, seed)?;

@@ -16,9 +16,11 @@ Reference: Chen, Gibson, Katz, Patterson, *An Evaluation of Redundant Arrays of 
 from __future__ import annotations
 
 import json
+from collections.abc import Set as AbstractSet
+from itertools import count
 
 from raidlab import _core
-from raidlab.study.tree import Tree
+from raidlab.study.tree import Tree, copies_in
 
 # What a tree bears does not depend on the size of its members: large ones hold every chunk.
 _MEMBER_BYTES, _SECTOR_BYTES = 2**50, 512
@@ -74,6 +76,37 @@ def losses_borne_by(tree: Tree) -> int:
     2
     """
     return _facts(tree)["losses_borne"]
+
+
+def bears(tree: Tree, lost: AbstractSet[int]) -> bool:
+    """Whether a tree still gives back all it holds without these members, from 0 in its order.
+
+    Examples
+    --------
+    >>> pair = {"kind": "mirror", "children": [{"kind": "member"}] * 2}
+    >>> pairs = {"kind": "stripe", "chunk_bytes": 65536, "children": [pair, pair]}
+    >>> bears(pairs, {0, 3}), bears(pairs, {0, 1})
+    (True, False)
+    """
+    leaves = count()
+
+    def is_lost(node: Tree) -> bool:
+        if node["kind"] == "member":
+            return next(leaves) in lost
+        # Every child is asked, for each takes the next members.
+        gone = [is_lost(child) for child in node.get("children", [])]
+        if "layout" in node:
+            return any(all(gone[place] for place in holders) for holders in _holders(node["layout"], len(gone)))
+        return sum(gone) > losses_borne_by(node)
+
+    return not is_lost(tree)
+
+
+def _holders(layout: str, count: int) -> list[list[int]]:
+    """The children that hold the copies of one chunk, for each set of children that there is."""
+    kind, copies = copies_in(layout)
+    step = copies if kind == "near" else 1
+    return [[(chunk * step + copy) % count for copy in range(copies)] for chunk in range(count)]
 
 
 def _facts(tree: Tree) -> _core.TreeFacts:

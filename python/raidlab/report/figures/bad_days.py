@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import altair as alt
 
-from raidlab.analysis.bad_days import DEGRADED, REBUILDING, BadDay, bad_days
+from raidlab.analysis.bad_days import DEGRADED, REBUILDING, BadDay, Phase, bad_days
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered
 from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
@@ -34,7 +34,7 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
 
 def _is_drawn(day: BadDay) -> bool:
     """Whether there is something to see: a member that was lost before the run was over, and enough seconds."""
-    return len(day.series) >= _LEAST_STRETCHES and day.risk_s > 0
+    return len(day.repeats[0].series) >= _LEAST_STRETCHES and day.repeats[0].risk_s > 0
 
 
 def deepest(days: list[BadDay]) -> list[BadDay]:
@@ -48,11 +48,12 @@ def deepest(days: list[BadDay]) -> list[BadDay]:
 
 
 def _caption(days: list[BadDay]) -> str:
-    lengths = sorted({one.end_s - one.begin_s for day in days for one in day.series[:1]})
+    lengths = sorted({one.end_s - one.begin_s for day in days for one in day.repeats[0].series[:1]})
     each = f"{lengths[0]} to {lengths[-1]} s" if len(lengths) > 1 else f"{lengths[0]} s"
     return (
         f"What clients get (left), and p99 of how long they wait for it (right), in steps of {each}. "
         "Shaded: without the member that was lost, and while a new one is rebuilt; before and after it is whole."
+        f"{' Of the first repeat.' if any(len(day.repeats) > 1 for day in days) else ''}"
     )
 
 
@@ -61,8 +62,9 @@ def _panels(analysis: Analysis, days: list[BadDay]) -> Iterator[Panel]:
     has_many = len({day.point.workload for day in days}) > 1
     for day in days:
         name = f"{day.point.array}, {day.point.workload}" if has_many else day.point.array
-        rates = [_mark(day, one.end_s, one.begin_s, one.mb_s, "MB/s") for one in day.series]
-        times = [_mark(day, o.end_s, o.begin_s, o.p99_ms, "ms") for o in day.series if o.p99_ms is not None]
+        rates = [_mark(day, one.end_s, one.begin_s, one.mb_s, "MB/s") for one in day.repeats[0].series]
+        seen = [one for one in day.repeats[0].series if one.p99_ms is not None]
+        times = [_mark(day, one.end_s, one.begin_s, one.p99_ms or 0.0, "ms") for one in seen]
         for marks, title, unit, what in (
             (rates, "throughput (MB/s)", "MB/s", "throughput"),
             (times, "p99 of response time (ms)", "ms", "p99"),
@@ -80,17 +82,27 @@ def _mark(day: BadDay, end_s: int, begin_s: int, value: float, unit: str) -> Mar
 def _words(day: BadDay, what: str, unit: str) -> str:
     """What a panel shows, phase by phase."""
     said = []
-    for phase in day.phases:
+    for phase in day.repeats[0].phases:
         value = phase.mb_s if what == "throughput" else phase.p99_ms
         figure = "too short for a figure" if value is None else f"{number(value)} {unit}"
-        said.append(f"{phase.name} from {number(phase.begin_s)} to {number(phase.end_s)} s {figure}")
+        said.append(f"{phase.name} {_when(phase)} {figure}")
     return f"{what} over seconds: {'; '.join(said)}."
 
 
+def _when(phase: Phase) -> str:
+    return " and ".join(f"from {number(begin)} to {number(end)} s" for begin, end in phase.spans_s)
+
+
 def _chart(day: BadDay, marks: list[Mark], colour: str, y_title: str, title: str) -> Chart:
-    spans = [{"begin": p.begin_s, "end": p.end_s, "phase": p.name} for p in day.phases if p.name in _SHADES]
+    phases = day.repeats[0].phases
+    spans = [
+        {"begin": begin, "end": end, "phase": phase.name}
+        for phase in phases
+        if phase.name in _SHADES
+        for begin, end in phase.spans_s
+    ]
     names = {name: shade for name, shade in _SHADES.items() if any(span["phase"] == name for span in spans)}
-    last = day.phases[-1].end_s
+    last = max(end for phase in phases for _, end in phase.spans_s)
     x = alt.X("begin:Q", title="time (s)", scale=alt.Scale(domain=[0, last], nice=False), axis=alt.Axis(tickCount=6))
     shade = channel_by_name(alt.Fill, "phase", names, alt.Legend(title=None, symbolType="square", symbolOpacity=0.5))
     shaded = (
