@@ -244,6 +244,8 @@ def words_of(measure: Mapping[str, object]) -> dict[str, str]:
     if kind == "sweep" and reference:
         of, default = of or "mean", f"ratio of {default}"
     found = {"of": _OF.get((kind, of), "{}").format(default)}
+    if kind == "printed" and "column" in keys and "as" not in measure:
+        return _cell_words(measure)
     workload, other = keys.pop("workload", ""), keys.pop("reference_workload", "")
     # A pattern of names is no name of an array.
     if array and "*" not in array:
@@ -262,6 +264,13 @@ def words_of(measure: Mapping[str, object]) -> dict[str, str]:
         found["at"] = f"where {reached} of {reaches.get('array')} is {reaches.get('value')}"
     found |= {key: f"{key.replace('_', ' ')} {text}" for key, text in keys.items()}
     return found
+
+
+def _cell_words(measure: Mapping[str, object]) -> dict[str, str]:
+    """A cell of a printed table: its column, and the row it stands in."""
+    where = measure.get("where")
+    row = ", ".join(str(text) for text in where.values()) if isinstance(where, Mapping) else ""
+    return {"of": f"printed {str(measure['column']).replace('_', ' ')}", "row": row or str(measure.get("table"))}
 
 
 def _at(at: object) -> str:
