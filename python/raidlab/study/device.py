@@ -111,7 +111,9 @@ def medium_mb_s(device: Mapping[str, Any]) -> float | None:
     if device.get("kind") != "hdd" or not zones:
         return None
     revolution_ms = device.get("revolution_ms") or 60e3 / device["rpm"]
-    return float(zones[0]["sectors_per_track"] * device.get("sector_bytes", DEFAULT_SECTOR_BYTES) / revolution_ms / 1000)
+    return float(
+        zones[0]["sectors_per_track"] * device.get("sector_bytes", DEFAULT_SECTOR_BYTES) / revolution_ms / 1000
+    )
 
 
 def _completed(said: dict[str, Plain], beside: Path, file: Path | None, chain: tuple[Path, ...]) -> dict[str, Plain]:

@@ -73,7 +73,10 @@ def judged(
     words: Words,
     exact: Container[str] = (),
 ) -> tuple[Judged, list[WordedClause]]:
-    """What an expression says, and its clauses, the weakest first; names in ``exact`` are no results of a run."""
+    """What an expression says, and its clauses; names in ``exact`` are no results of a run.
+
+    The weakest stand first, but alternatives that do not hold behind those for which the whole does.
+    """
     clauses: list[WordedClause] = []
 
     def decide(comparison: Relation) -> bool | None:
@@ -82,11 +85,15 @@ def judged(
         return found
 
     found = expression.decided(decide)
-    return _verdict(found), sorted(clauses, key=lambda clause: clause.strength)
+    return _verdict(found), sorted(
+        clauses, key=lambda clause: (bool(found) and clause.verdict != "holds", clause.strength)
+    )
 
 
 def sentence_of(clauses: Sequence[WordedClause], shown: int = _SHOWN) -> str:
     """The weakest clauses, and how many others there are."""
+    is_whole = bool(clauses) and clauses[0].verdict == "holds"
+    shown = min(shown, sum(clause.verdict == "holds" for clause in clauses)) if is_whole else shown
     parts, before = [], ""
     for clause in clauses[:shown]:
         parts.append(f"{clause.of}: {clause.says}" if clause.of and clause.of != before else clause.says)
