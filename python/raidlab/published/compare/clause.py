@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 from raidlab.analysis.metrics import METRICS
@@ -156,6 +157,8 @@ class Words:
     """What the names of an expression are called."""
 
     measures: Mapping[str, Mapping[str, object]]
+    called: Mapping[str, str] = field(default_factory=dict)
+    """What arrays are called, where not as in the study."""
 
     def clause(
         self,
@@ -196,7 +199,8 @@ class Words:
     def _apart(self, sides: Sequence[Expression], known: Mapping[str, Operand]) -> tuple[str, list[str]]:
         """What the measures of both sides have in common, and what each side is called besides."""
         names = sorted({name for side in sides for name in side.names})
-        parts = {name: words_of(self.measures[name]) if name in self.measures else {"": name} for name in names}
+        own = self.measures
+        parts = {name: words_of(own[name], self.called) if name in own else {"": name} for name in names}
         common = set.intersection(*(set(one.items()) for one in parts.values())) if parts else set()
         if len(parts) == 1:
             # Of one alone its array stays.
@@ -240,14 +244,14 @@ def _is_plural(name: str) -> bool:
     return noun.endswith("s") and not noun.endswith(("ss", "us"))
 
 
-def words_of(measure: Mapping[str, object]) -> dict[str, str]:
+def words_of(measure: Mapping[str, object], called: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """What a measure is, part by part; parts that several have in common need to be said once."""
     keys = {key: str(value) for key, value in measure.items() if isinstance(value, str | int | float)}
     kind = keys.pop("kind", "")
     metric, of = keys.pop("metric", ""), keys.pop("of", "")
     title = _TITLES.get(metric or of, "")
     default = title or (KINDS[kind].title if kind in KINDS else kind)
-    array, reference = keys.pop("array", ""), keys.pop("reference", "")
+    array, reference = (called.get(name, name) for name in (keys.pop("array", ""), keys.pop("reference", "")))
     if kind == "sweep" and reference:
         of, default = of or "mean", f"ratio of {default}"
     found = {"of": _OF.get((kind, of), "{}").format(default)}
