@@ -270,3 +270,12 @@ def test_the_weakest_comparisons_stand_first_and_the_rest_are_counted() -> None:
     found, clauses = judged(read("art_f4n < min(art_f5n, art_f6n, art_s6, art_p6n)"), names, [], Words(_MEASURES))
     assert found == "holds" and sentence_of(clauses).endswith("of 6 simple volumes; 1 more holds")
     assert not any(clause.has_interval for clause in clauses)
+
+
+def test_of_alternatives_those_stand_first_for_which_the_whole_holds() -> None:
+    names = {"art_f6n": 3.0, "art_s6": 4.0, "art_p6n": 5.0}
+    found, clauses = judged(
+        read("art_p6n < art_s6 or art_f6n < art_s6 or art_p6n < art_f6n"), names, [], Words(_MEASURES)
+    )
+    assert found == "holds" and [clause.verdict for clause in clauses] == ["holds", "fails", "fails"]
+    assert sentence_of(clauses).endswith("6-disk RAID 0, 16 KB takes 75.0 % of 6 simple volumes; 2 more fail")

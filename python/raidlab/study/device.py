@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from raidlab.errors import Problem
 from raidlab.reading import Plain, read_text
@@ -102,6 +103,17 @@ def moved_device(model: DeviceModel, values: Mapping[str, float]) -> DeviceModel
             raise ValueError(f"{model.name} has no number '{key}'")
         inner[last] = value
     return _model(model.name, document, None, document)
+
+
+def medium_mb_s(device: Mapping[str, Any]) -> float | None:
+    """The rate of a disk's medium at its front, where it is the highest; None of what has no medium."""
+    zones = device.get("zones")
+    if device.get("kind") != "hdd" or not zones:
+        return None
+    revolution_ms = device.get("revolution_ms") or 60e3 / device["rpm"]
+    return float(
+        zones[0]["sectors_per_track"] * device.get("sector_bytes", DEFAULT_SECTOR_BYTES) / revolution_ms / 1000
+    )
 
 
 def _completed(said: dict[str, Plain], beside: Path, file: Path | None, chain: tuple[Path, ...]) -> dict[str, Plain]:

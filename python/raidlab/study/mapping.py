@@ -218,6 +218,8 @@ class Quantities(Table):
     """Where the study is run for the comparison."""
     measure: Measures = {}
     """Numbers taken from a run, by name."""
+    called: dict[str, Line] = {}
+    """What arrays are called in sentences, where their names in the study do not tell."""
     claim: dict[str, ClaimQuantity] = {}
     """What each claim speaks of, by its id."""
     derived: dict[str, Derived] = {}
@@ -264,6 +266,10 @@ def load_mapping(study_file: Path) -> Mapping:
         accepted = f"a study with published figures: {', '.join(published)}"
         raise InputError.one("study", message, value=f"'{study_file}'", accepted=accepted)
     quantities, reporter = read_table(folder / QUANTITIES, Quantities)
+    measured = {measure.get(key) for measure in quantities.measure.values() for key in ("array", "reference")}
+    for name in quantities.called:
+        if name not in measured:
+            reporter.add(("called", name), "is no array of any measure")
     for name, claim in quantities.claim.items():
         said = [key for key in ("value", "holds", "not_evaluated") if getattr(claim, key) is not None]
         if len(said) != 1:

@@ -12,6 +12,7 @@ from typing import Any
 from raidlab.analysis.checks.finding import PASS, WARN, Finding
 from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.metrics.point import Point
+from raidlab.study.device import medium_mb_s
 from raidlab.study.workload import DrawnRequests, SequentialAddress
 
 NAME = "device_too_plain"
@@ -52,13 +53,8 @@ def _plain_medium(analysis: Analysis, point: Point) -> float | None:
     facts = analysis.run.facts
     own = facts.get("array_devices", {}).get(point.array)
     device: Mapping[str, Any] = own or facts["devices"].get(point.target) or {}
-    zones = device.get("zones")
-    if device.get("kind") != "hdd" or not zones:
-        return None
-    if (device.get("buffer") or {}).get("read_ahead", "none") != "none":
-        return None
-    revolution_ms = device.get("revolution_ms") or 60e3 / device["rpm"]
-    return float(zones[0]["sectors_per_track"] * device.get("sector_bytes", 512) / revolution_ms / 1000)
+    reads_ahead = (device.get("buffer") or {}).get("read_ahead", "none") != "none"
+    return None if reads_ahead else medium_mb_s(device)
 
 
 def _share(point: Point, medium_mb_s: float) -> float:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal
 
 from raidlab.analysis.metrics import METRICS
@@ -73,7 +74,10 @@ def judged(
     words: Words,
     exact: Container[str] = (),
 ) -> tuple[Judged, list[WordedClause]]:
-    """What an expression says, and its clauses, the weakest first; names in ``exact`` are no results of a run."""
+    """What an expression says, and its clauses; names in ``exact`` are no results of a run.
+
+    The weakest stand first, but alternatives that do not hold behind those for which the whole does.
+    """
     clauses: list[WordedClause] = []
 
     def decide(comparison: Relation) -> bool | None:
@@ -82,11 +86,15 @@ def judged(
         return found
 
     found = expression.decided(decide)
-    return _verdict(found), sorted(clauses, key=lambda clause: clause.strength)
+    return _verdict(found), sorted(
+        clauses, key=lambda clause: (bool(found) and clause.verdict != "holds", clause.strength)
+    )
 
 
 def sentence_of(clauses: Sequence[WordedClause], shown: int = _SHOWN) -> str:
     """The weakest clauses, and how many others there are."""
+    is_whole = bool(clauses) and clauses[0].verdict == "holds"
+    shown = min(shown, sum(clause.verdict == "holds" for clause in clauses)) if is_whole else shown
     parts, before = [], ""
     for clause in clauses[:shown]:
         parts.append(f"{clause.of}: {clause.says}" if clause.of and clause.of != before else clause.says)
@@ -149,6 +157,8 @@ class Words:
     """What the names of an expression are called."""
 
     measures: Mapping[str, Mapping[str, object]]
+    called: Mapping[str, str] = field(default_factory=dict)
+    """What arrays are called, where not as in the study."""
 
     def clause(
         self,
@@ -189,7 +199,8 @@ class Words:
     def _apart(self, sides: Sequence[Expression], known: Mapping[str, Operand]) -> tuple[str, list[str]]:
         """What the measures of both sides have in common, and what each side is called besides."""
         names = sorted({name for side in sides for name in side.names})
-        parts = {name: words_of(self.measures[name]) if name in self.measures else {"": name} for name in names}
+        own = self.measures
+        parts = {name: words_of(own[name], self.called) if name in own else {"": name} for name in names}
         common = set.intersection(*(set(one.items()) for one in parts.values())) if parts else set()
         if len(parts) == 1:
             # Of one alone its array stays.
@@ -233,17 +244,19 @@ def _is_plural(name: str) -> bool:
     return noun.endswith("s") and not noun.endswith(("ss", "us"))
 
 
-def words_of(measure: Mapping[str, object]) -> dict[str, str]:
+def words_of(measure: Mapping[str, object], called: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
     """What a measure is, part by part; parts that several have in common need to be said once."""
     keys = {key: str(value) for key, value in measure.items() if isinstance(value, str | int | float)}
     kind = keys.pop("kind", "")
     metric, of = keys.pop("metric", ""), keys.pop("of", "")
     title = _TITLES.get(metric or of, "")
     default = title or (KINDS[kind].title if kind in KINDS else kind)
-    array, reference = keys.pop("array", ""), keys.pop("reference", "")
+    array, reference = (called.get(name, name) for name in (keys.pop("array", ""), keys.pop("reference", "")))
     if kind == "sweep" and reference:
         of, default = of or "mean", f"ratio of {default}"
     found = {"of": _OF.get((kind, of), "{}").format(default)}
+    if kind == "printed" and "column" in keys and "as" not in measure:
+        return _cell_words(measure)
     workload, other = keys.pop("workload", ""), keys.pop("reference_workload", "")
     # A pattern of names is no name of an array.
     if array and "*" not in array:
@@ -262,6 +275,13 @@ def words_of(measure: Mapping[str, object]) -> dict[str, str]:
         found["at"] = f"where {reached} of {reaches.get('array')} is {reaches.get('value')}"
     found |= {key: f"{key.replace('_', ' ')} {text}" for key, text in keys.items()}
     return found
+
+
+def _cell_words(measure: Mapping[str, object]) -> dict[str, str]:
+    """A cell of a printed table: its column, and the row it stands in."""
+    where = measure.get("where")
+    row = ", ".join(str(text) for text in where.values()) if isinstance(where, Mapping) else ""
+    return {"of": f"printed {str(measure['column']).replace('_', ' ')}", "row": row or str(measure.get("table"))}
 
 
 def _at(at: object) -> str:

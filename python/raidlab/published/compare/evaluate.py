@@ -188,7 +188,8 @@ class Evaluation:
             repeats = known.repeats()
             if value is None or isinstance(value, bool):
                 exact = {name for name in known.readings if not KINDS[str(measures[name]["kind"])].is_run}
-                verdict, clauses = judged(expression, known, repeats, Words(measures), exact | set(operands))
+                words = Words(measures, self.mapping.quantities.called)
+                verdict, clauses = judged(expression, known, repeats, words, exact | set(operands))
             else:
                 interval = mean_interval(_of_each(expression, known))
         except NoReadingError as error:
@@ -321,7 +322,8 @@ class Known(dict[str, Operand]):
             except NotThereError as error:
                 raise NotThereError(f"measure.{name}: {error}") from None
             if reading is None:
-                raise NoReadingError(", ".join(words_of(self._measures[name]).values()))
+                called = self._evaluation.mapping.quantities.called
+                raise NoReadingError(", ".join(words_of(self._measures[name], called).values()))
             self.readings[name] = reading
         return self.readings[name].value
 

@@ -1,10 +1,12 @@
-"""A parameter of the modelled device, or what follows from it for an idle read of 4 KiB."""
+"""A parameter of the modelled device, or what follows from it: of an idle read of 4 KiB, and the rate of its medium."""
 
 from __future__ import annotations
 
 from raidlab.published.quantities.kind import Kind, NotThereError, Reading, Source
+from raidlab.study.device import medium_mb_s
 from raidlab.study.words import Line, Table
 
+_MEDIUM = "medium_mb_s"
 _IDLE = ("idle_overhead_ns", "idle_seek_ns", "idle_rotation_ns", "idle_transfer_ns")
 
 
@@ -12,7 +14,8 @@ class Keys(Table):
     """What a measure of this kind says."""
 
     key: Line
-    """A key of the device file (``revolution_ms``, ``seek.avg_ms``), or an idle mean in ns such as ``idle_seek_ns``."""
+    """A key of the device file (``revolution_ms``, ``seek.avg_ms``), an idle mean in ns such as ``idle_seek_ns``, or
+    ``medium_mb_s``, the highest rate of a disk's medium."""
 
 
 def read(keys: Keys, source: Source) -> Reading | None:
@@ -20,6 +23,9 @@ def read(keys: Keys, source: Source) -> Reading | None:
     device = source.run.facts["devices"].get(source.target)
     if device is None:
         return None
+    if keys.key == _MEDIUM:
+        rate = medium_mb_s(device)
+        return None if rate is None else Reading(rate)
     found: object = source.device_facts(device) if keys.key in _IDLE else device
     for step in keys.key.split("."):
         found = found.get(step) if isinstance(found, dict) else None
