@@ -189,6 +189,27 @@ def test_a_report_says_how_long_an_array_was_at_risk_and_what_its_users_felt(bad
     assert not [one for one in run_checks(analysis) if one.check == "not_steady" and one.verdict != "PASS"]
 
 
+@pytest.mark.parametrize(
+    ("tree", "said", "cell"),
+    [
+        (
+            "raid10(6, chunk=64KiB)",
+            "the loss of member 3 meanwhile may lose data, that of any other would not",
+            "member 3",
+        ),
+        ("raid50(6, chunk=64KiB)", "the loss of member 0 or 1 meanwhile may lose data", "member 0 or 1"),
+        ("raid50(10, chunk=64KiB)", "the loss of 4 of the 9 meanwhile may lose data", "4 of the 9"),
+        ("raid6(6, chunk=64KiB)", "one more member may fail meanwhile, whichever", "1"),
+    ],
+)
+def test_which_further_loss_would_lose_data(tmp_path: Path, tree: str, said: str, cell: str) -> None:
+    text = _study(tmp_path, tree, [2]).read_text().replace("missing = [2]", "missing = [2]\nrebuild = {}")
+    text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "3s" }')
+    (tmp_path / "study.toml").write_text(text)
+    (row,) = rows_of(analyse(run_study(tmp_path / "study.toml", out=tmp_path / "runs")))
+    assert said in row.sentence and row.bears.endswith(cell), (row.sentence, row.bears)
+
+
 def test_a_run_that_is_over_before_a_member_fails_has_a_report_without_bad_days(tmp_path: Path) -> None:
     file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
     rebuild = 'rebuild = { throttle = "md" }'

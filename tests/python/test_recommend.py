@@ -355,6 +355,32 @@ def test_disks_by_a_flag(word: str, capacity_bytes: float, price: float | None) 
     assert loaded.models[0].capacity_bytes == pytest.approx(capacity_bytes, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("6xhdd-7200:0TB", "a size must be above 0; accepted: a size above 0 with its unit"),
+        ("6xhdd-7200:8", "'8' is a size without a unit"),
+        ("6xhdd-7200:-8TB", "a size must be above 0"),
+        ("6xhdd-7200:8XB", "'XB' is not a unit of size"),
+        ("6xhdd-7200:900PB", "no disk has 900PB; accepted: at most 1PB: the size of one disk, not of all together"),
+        ("6xhdd-7200:", "'' is not a size"),
+        ("6xhdd-7200@-5", "'-5' is not a price"),
+        ("6xhdd-7200:8TB@1x", "'1x' is not a price"),
+        ("hdd-7200", "does not say how many of what"),
+    ],
+)
+def test_what_a_flag_of_disks_cannot_say(word: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        held_device(word)
+    assert str(refused.value).startswith(f"--devices: '{word}': ") and said in str(refused.value)
+
+
+@pytest.mark.parametrize("value", ["20", 20, "4000000000000"])
+def test_a_capacity_has_a_unit(value: object) -> None:
+    with pytest.raises(InputError, match="need.capacity: '?[0-9]+'?: is a size without a unit; accepted: .*60TB"):
+        need_of(need(need={"capacity": value}))
+
+
 def test_prices_of_a_file(tmp_path: Path) -> None:
     file, prices = tmp_path / "need.toml", tmp_path / "prices.toml"
     file.write_text(toml_text(NEED))

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 
 from raidlab.analysis.bad_days import AFTER, BEFORE, DEGRADED, REBUILDING, BadDay, bad_days
 from raidlab.analysis.metrics import Analysis
+from raidlab.analysis.model.access_count import fatal_members
 from raidlab.report.figures.bad_days import deepest
 from raidlab.report.figures.words import number
 
 _MINUTE, _HOUR = 60.0, 3600.0
 # Beyond this many of the smaller unit the larger one is easier to read.
 _ENOUGH = 2
+# More members than this are counted, not named.
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class BadDayRow:
     terabyte: str
     """How long a terabyte would take at the rate of this rebuild."""
     bears: str
-    """How many more members it may lose meanwhile, whichever they are."""
+    """How many more members it may lose meanwhile, whichever they are; or which one it may not."""
     cells: dict[str, str]
     """By phase: throughput, its share of that before, and p99."""
     sentence: str
@@ -51,11 +54,7 @@ def span(seconds: float) -> str:
 
 
 def _row(day: BadDay) -> BadDayRow:
-    point, borne = day.point, day.point.failures_borne
-    lost = point.run.rebuilds.filter(point.run.rebuilds["cell"] == point.cells[0]).height
-    # Members that were missing from the beginning are taken off already.
-    still = None if borne is None else max(0, borne - (0 if point.missing else lost))
-    hours = day.hours_a_tb
+    point, hours, further = day.point, day.hours_a_tb, _further(day)
     return BadDayRow(
         point.target,
         point.array,
@@ -65,9 +64,38 @@ def _row(day: BadDay) -> BadDayRow:
         span(day.risk_s) if day.is_whole else f"over {span(day.risk_s)}",
         span(day.rebuild_s) if day.rebuild_s is not None else _unfinished(day),
         span(hours * _HOUR) if hours is not None else "",
-        "" if still is None else str(still or "none"),
+        "" if further is None else further.cell,
         _cells(day),
-        _sentence(day, still),
+        _sentence(day, "" if further is None else f", and {further.words}"),
+    )
+
+
+@dataclass(frozen=True)
+class _Further:
+    """What else may fail while members are lost: in a cell of the table, and in a sentence."""
+
+    cell: str
+    words: str
+
+
+def _further(day: BadDay) -> _Further | None:
+    """What else may fail: so many members whichever they are, or one that is not the wrong one; None if nothing tells."""
+    point, borne = day.point, day.point.failures_borne
+    if borne is None:
+        return None
+    rebuilt = point.run.rebuilds.filter(point.run.rebuilds["cell"] == point.cells[0])["leaf"].to_list()
+    # Members that were missing from the beginning are taken off already.
+    still = max(0, borne - (0 if point.missing else len(rebuilt)))
+    if still:
+        may = "one more member may fail" if still == 1 else f"{still} more members may fail"
+        return _Further(str(still), f"{may} meanwhile, whichever")
+    lost = {*point.missing, *rebuilt}
+    fatal, others = fatal_members(point.run.tree(point.array), lost), point.members - len(lost)
+    if not 0 < len(fatal) < others:
+        return _Further("none", "any further loss meanwhile may lose data")
+    named = f"member {' or '.join(map(str, fatal))}" if len(fatal) <= _MOST_NAMED else f"{len(fatal)} of the {others}"
+    return _Further(
+        f"one, but not {named}", f"the loss of {named} meanwhile may lose data, that of any other would not"
     )
 
 
@@ -90,7 +118,7 @@ def _cells(day: BadDay) -> dict[str, str]:
     return found
 
 
-def _sentence(day: BadDay, still: int | None) -> str:
+def _sentence(day: BadDay, further: str) -> str:
     """What the day was like: what is kept, for how long, at what risk."""
     if not day.risk_s:
         return "the run was over before a member failed."
@@ -101,11 +129,6 @@ def _sentence(day: BadDay, still: int | None) -> str:
             how_long = span(phase.end_s - phase.begin_s)
             said.append(f"{kept:.0f} % during {how_long} {words}{_slower(day, name)}")
     keeps = f"keeps {' and '.join(said)}; " if said else ""
-    further = {
-        None: "",
-        0: ", and any further loss meanwhile may lose data",
-        1: ", and one more member may fail meanwhile",
-    }.get(still, f", and {still} more members may fail meanwhile")
     end = "" if day.is_whole else " (the run was over before it was whole)"
     return f"{keeps}at risk for {span(day.risk_s)}{end}{further}."
 

@@ -16,6 +16,7 @@ Reference: Chen, Gibson, Katz, Patterson, *An Evaluation of Redundant Arrays of 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterator
 
 from raidlab import _core
 from raidlab.study.tree import Tree
@@ -63,6 +64,30 @@ def failures_borne(tree: Tree) -> int:
     2
     """
     return _facts(tree)["tolerance"]
+
+
+def fatal_members(tree: Tree, lost: Collection[int]) -> list[int]:
+    """Which further member may not fail while others are lost: with it data would be; members count from the left.
+
+    Examples
+    --------
+    Of RAID 10 it is the other copy alone:
+
+    >>> pair = {"kind": "mirror", "children": [{"kind": "member"}] * 2}
+    >>> fatal_members({"kind": "stripe", "children": [pair] * 3}, {0})
+    [1]
+    """
+    members = range(_facts(tree)["leaves"])
+    return [one for one in members if one not in lost and _is_lost(tree, iter(members), {*lost, one})]
+
+
+def _is_lost(tree: Tree, numbers: Iterator[int], lost: Collection[int]) -> bool:
+    """Whether a node has lost data; ``numbers`` are those of the members not yet come by."""
+    if tree["kind"] == "member":
+        return next(numbers) in lost
+    # Every child is looked at, so that the next one's members have their own numbers.
+    gone = [_is_lost(child, numbers, lost) for child in tree.get("children", [])]
+    return sum(gone) > _facts(tree)["losses_borne"]
 
 
 def _copies(tree: Tree) -> int:
