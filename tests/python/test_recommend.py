@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 import json
 import math
 import random
@@ -19,13 +20,15 @@ from raidlab.cli.recommend import held_device
 from raidlab.cli.recommendation import print_recommendation
 from raidlab.errors import InputError
 from raidlab.formats.toml import toml_text
-from raidlab.recommend import load_need, need_of
+from raidlab.recommend import load_need, make_recommendation, need_of
 from raidlab.recommend.build import commands_of
 from raidlab.recommend.candidates import enumerate_candidates
 from raidlab.recommend.cells import study_of
 from raidlab.recommend.words import load_words
 from raidlab.report.recommendation import render_recommendation
 from raidlab.results.recommendation import RECOMMENDATION, Recommendation, read_recommendation
+from raidlab.run.interrupt import StopFlag
+from raidlab.run.progress import Progress
 from raidlab.stats.selection import FIRST_REPEATS, remaining, standing
 from raidlab.study import load_study
 
@@ -377,7 +380,7 @@ def test_what_a_flag_of_disks_cannot_say(word: str, said: str) -> None:
 
 @pytest.mark.parametrize("value", ["20", 20, "4000000000000"])
 def test_a_capacity_has_a_unit(value: object) -> None:
-    with pytest.raises(InputError, match="need.capacity: '?[0-9]+'?: is a size without a unit; accepted: .*60TB"):
+    with pytest.raises(InputError, match=r"need.capacity: '?[0-9]+'?: is a size without a unit; accepted: .*60TB"):
         need_of(need(need={"capacity": value}))
 
 
@@ -518,3 +521,84 @@ def test_chances_and_logarithms_are_finite(mail: Recommendation) -> None:
     text = json.dumps(mail)
     assert "NaN" not in text and "Infinity" not in text
     assert all(math.isfinite(one["figures"]["requests_per_s"]) for one in mail["arrays"] if one["figures"])
+
+
+def test_the_page_alone_says_what_would_change_the_answer() -> None:
+    """Counting: RAID 5 of 5 has 1 GB too much, writes cost it four accesses of five disks, and a mirror two of six."""
+    answer = api.recommend(need(ask="fastest", workload=reads(0.3), search={"members": [4, 6]}, need={"p90": "40ms"}))
+    turns = {turn["axis"]: turn for turn in answer["turns"]}
+    first = answer["answer"] or ""
+    assert first.startswith("RAID 10 of 6")
+    assert turns["capacity"]["how"] == "counted" and turns["capacity"]["turns_at"] == pytest.approx(3e9, rel=0.01)
+    assert turns["tolerate"]["turns_at"] == 1
+    assert turns["p90"]["how"] == "simulated" and turns["p90"]["turns_at"] < 40e6
+    page = html.unescape(render_recommendation(answer)).replace("\u00a0", " ")
+    assert f"<b>{first}</b> stays the answer unless" in page
+    assert all(turn["words"].split(" (")[0] in page for turn in answer["turns"])
+    assert any(turn["axis"] in ("read", "depth") for turn in answer["turns"]) or answer["unturned"]
+
+
+def test_a_known_turn_of_the_work_is_found() -> None:
+    """A read takes 1 ms of one of four disks: with the depth the p90 rises, in steps, and beyond the goal none is the answer."""
+    search = {"levels": ["raid10"], "members": [4]}
+    answer = api.recommend(need(ask="fastest", workload=reads(1.0), search=search, need={"p90": "12500us"}))
+    (turn,) = [one for one in answer["turns"] if one["axis"] == "depth"]
+    moved = [
+        api.recommend(need(ask="fastest", depth=depth, workload=_deep(depth), search=search, need={"p90": "12500us"}))
+        for depth in (round(0.9 * turn["turns_at"]), round(1.1 * turn["turns_at"]))
+    ]
+    assert [one["answer"] is not None for one in moved] == [True, False]
+    assert "p90 is beyond 12.5 ms" in turn["words"]
+
+
+def _deep(depth: int) -> list[dict[str, Any]]:
+    return [{"name": "work", "read": 1.0, "size": "4KiB", "load": {"depths": [depth]}}]
+
+
+def test_quick_says_what_it_did_not_look_at() -> None:
+    answer = make_recommendation(need_of(need()), quick=True)
+    assert answer["unseen"] == ["other shares of reads and other loads, with --quick"]
+    assert {turn["how"] for turn in answer["turns"]} == {"counted"}
+
+
+class _StopsAfter(Progress):
+    """Raises a flag when so many cells are done."""
+
+    def __init__(self, stop: StopFlag, cells: int) -> None:
+        self.stop, self.left = stop, cells
+
+    def advance(self, steps: int = 1) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.stop.raise_flag()
+
+
+@pytest.mark.parametrize("cells", [3, 60])
+def test_an_interruption_promises_nothing(cells: int, capsys: pytest.CaptureFixture[str]) -> None:
+    stop = StopFlag()
+    loaded = need_of(need(ask="fastest", need={"p90": "40ms"}))
+    answer = make_recommendation(loaded, progress=_StopsAfter(stop, cells), stop=stop)
+    assert answer["status"] == "interrupted" and answer["answer"] is None and not answer["commands"]
+    assert answer["sentence"].startswith("Not decided: interrupted before the fastest was found.")
+    print_recommendation(answer)
+    for text in (capsys.readouterr().out, render_recommendation(answer)):
+        words = " ".join(text.split())
+        assert "With 95 %" not in words and "With 95&nbsp;%" not in words
+        assert "nothing is promised" in words and "not looked at to the end" in words
+
+
+HOPELESS = {
+    "failures": ({"tolerate": 9}, "bearing 5 failures instead of 9"),
+    "space": ({"capacity": "900TB"}, "a capacity of 5 GB instead of 900 TB"),
+    "a time": ({"p99": "1us"}, "instead of 1 us"),
+}
+
+
+@pytest.mark.parametrize("case", HOPELESS)
+def test_what_nothing_can_meet_is_answered_at_once(case: str) -> None:
+    goals, said = HOPELESS[case]
+    answer = api.recommend(need(need={"capacity": "900MB", **goals}))
+    assert answer["answer"] is None and answer["sentence"].startswith("None")
+    assert answer["cells"] <= 18, "a first look, and no search"
+    assert any(said in one["words"] for one in answer["relaxations"]), answer["relaxations"]
+    assert any("a first look" in line for line in answer["basis"])

@@ -17,7 +17,15 @@ from raidlab.recommend.candidates import Contender, Shape, Shortfall
 from raidlab.recommend.cells import CONFIRM_TIMES, array_name, log_rate
 from raidlab.recommend.decide import Decision, farness, mean, percentile_ns, short_of
 from raidlab.recommend.margins import Margins, goal_turns, in_order
-from raidlab.recommend.words import load_words, missed_words, need_words, reliability_words, rule_words, sentence_of, unknown_words
+from raidlab.recommend.words import (
+    load_words,
+    missed_words,
+    need_words,
+    reliability_words,
+    rule_words,
+    sentence_of,
+    unknown_words,
+)
 from raidlab.results.provenance import version_facts
 from raidlab.results.recommendation import (
     VERSION,

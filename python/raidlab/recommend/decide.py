@@ -138,13 +138,13 @@ class Decider:
     def expected_requests(self) -> int:
         """About how many requests it takes, those of warm-ups too; how long these are the first runs show."""
         fit = [one for one in self.candidates if not one.missed]
+        if not fit:
+            return len(self.works) * len(self._kinds()) * SHOWN * self.effort.first * 3 * self.cells.requests
         pilots = min(_PILOTS * len(self.loaded.models), len(fit)) * len(self.works) * PILOT_REQUESTS
         return pilots + self._after(fit)
 
     def _after(self, unseen: Iterable[Contender] | None = None) -> int:
-        """About how many requests are still to be simulated when these arrays are: the first runs of each, and all
-        that follows; without any what follows alone.
-        """
+        """About how many requests arrays unseen take, and all that follows; without arrays what follows alone."""
         shapes = {one.shape for one in unseen or ()}
         looked_at = min(len(shapes), WAVE) if self.loaded.need.asked == "cheapest" else len(shapes)
         near = {one.missed[0].need for one in self.candidates if len(one.missed) == 1} if unseen is not None else ()
@@ -207,7 +207,9 @@ class Decider:
         """Nothing can meet the need, so a few short runs of what comes nearest say how far off it is."""
         decision.is_hopeless = True
         self.cells.warm_up = math.ceil(LEAST_WARM_UP * self.cells.requests)
-        near = sorted(fit or self.candidates, key=lambda one: (farness(one.missed), -requests_per_access(self.loaded, one)))
+        near = sorted(
+            fit or self.candidates, key=lambda one: (farness(one.missed), -requests_per_access(self.loaded, one))
+        )
         chosen: dict[str, Contender] = {}
         for one in near:
             chosen.setdefault(", ".join(short.need for short in one.missed), one)

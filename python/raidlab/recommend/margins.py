@@ -302,7 +302,9 @@ class WorkMargins:
         key = (at, axis, place)
         if key not in self._known:
             own, loaded = self.decision.cells, _moved(self.decision.loaded, at, axis, place)
-            self._known[key] = Cells(loaded, _Counted(self.progress, self), own.stop, own.requests, own.warm_up, own.runner)
+            self._known[key] = Cells(
+                loaded, _Counted(self.progress, self), own.stop, own.requests, own.warm_up, own.runner
+            )
         return self._known[key]
 
 

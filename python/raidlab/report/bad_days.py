@@ -79,7 +79,7 @@ class _Further:
 
 
 def _further(day: BadDay) -> _Further | None:
-    """What else may fail: so many members whichever they are, or one that is not the wrong one; None if nothing tells."""
+    """What else may fail: so many members whichever, or one that is not the wrong one; None if nothing tells."""
     point, borne = day.point, day.point.failures_borne
     if borne is None:
         return None
