@@ -539,20 +539,13 @@ def test_the_page_alone_says_what_would_change_the_answer() -> None:
 
 
 def test_a_known_turn_of_the_work_is_found() -> None:
-    """A read takes 1 ms of one of four disks: with the depth the p90 rises, in steps, and beyond the goal none is the answer."""
+    """A read takes 1 ms of one of four disks: long runs have a p90 of 12.0 ms at depth 28 and of 13.0 ms at 32."""
     search = {"levels": ["raid10"], "members": [4]}
     answer = api.recommend(need(ask="fastest", workload=reads(1.0), search=search, need={"p90": "12500us"}))
     (turn,) = [one for one in answer["turns"] if one["axis"] == "depth"]
-    moved = [
-        api.recommend(need(ask="fastest", depth=depth, workload=_deep(depth), search=search, need={"p90": "12500us"}))
-        for depth in (round(0.9 * turn["turns_at"]), round(1.1 * turn["turns_at"]))
-    ]
-    assert [one["answer"] is not None for one in moved] == [True, False]
+    assert 26 < turn["turns_at"] < 35 and turn["low"] is not None and turn["low"] < 32
     assert "p90 is beyond 12.5 ms" in turn["words"]
-
-
-def _deep(depth: int) -> list[dict[str, Any]]:
-    return [{"name": "work", "read": 1.0, "size": "4KiB", "load": {"depths": [depth]}}]
+    assert answer["unturned"] == ["0 % reads", "a queue depth of 4"]
 
 
 def test_quick_says_what_it_did_not_look_at() -> None:
