@@ -100,9 +100,10 @@ def _print_changes(answer: Recommendation) -> None:
         print(f"{answer['answer']} stays the answer unless:")
         for turn in answer["turns"]:
             print("\n".join(wrapped(turn["words"], indent=2, hanging=4)))
-    for title, items in (("Nothing turns up to", answer["unturned"]), ("Not looked at", answer["unseen"])):
-        if items:
-            print("\n".join(wrapped(f"{title}: {'; '.join(items)}.", hanging=2)))
+    if answer["unturned"]:
+        print("\n".join(wrapped(f"It stays the answer as far as {', '.join(answer['unturned'])}.", hanging=2)))
+    if answer["unseen"]:
+        print("\n".join(wrapped(f"Not looked at: {'; '.join(answer['unseen'])}.", hanging=2)))
     if answer["turns"]:
         print()
     if not answer["relaxations"]:

@@ -81,7 +81,7 @@ def document_of(decision: Decision, study: str, margins: Margins, *, is_cut_shor
         sentence=sentence_of(decision),
         needs=need_words(loaded),
         work=[f"{work.name}: {load_words(work)}" for work in loaded.works],
-        basis=[*_basis(decision), *reliability_words(loaded)],
+        basis=[*_basis(decision, margins), *reliability_words(loaded)],
         figure=_figure_words(decision),
         percentiles=[goal.key for goal in loaded.need.need.time_goals()],
         has_prices=loaded.need.is_priced,
@@ -255,7 +255,7 @@ def _figure_words(decision: Decision) -> str:
     return f"requests/s at queue depth {', '.join(map(str, sorted(depths)))}{of}"
 
 
-def _basis(decision: Decision) -> list[str]:
+def _basis(decision: Decision, margins: Margins) -> list[str]:
     """What the answer rests on, and what it does not say."""
     effort, requests = decision.loaded.need.effort, decision.cells.requests
     repeats = max((len(decision.seen(one, "load", confirms=True)) for one in decision.shown), default=0)
@@ -264,6 +264,8 @@ def _basis(decision: Decision) -> list[str]:
         f"Simulated: {len(decision.cells.seen)} runs of {requests:,} requests after {decision.cells.warm_up:,} of "
         f"warm-up{confirmed if repeats else ''}.",
     ]
+    if margins.requests:
+        told.append(f"To see what would change it, {margins.requests:,} requests more, at other places of the work.")
     if decision.is_hopeless:
         told.append("Of arrays that come nearest, after a short warm-up, as no array can meet the need: a first look.")
     if decision.interrupted:

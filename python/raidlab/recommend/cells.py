@@ -132,6 +132,11 @@ class Cells:
             self.done += self.requests_of(key)
             self.progress.advance(self.requests_of(key))
 
+    def root_seed(self, asked: Asked) -> int:
+        """What a run's requests are drawn from: all arrays have it in common."""
+        seed = self.loaded.need.seed
+        return derive_seed(seed, "confirm") if asked.confirms else seed
+
     def requests_of(self, asked: Asked) -> int:
         """How many requests a run takes, its warm-up too."""
         measured, warm_up = self._length(asked.length)
@@ -163,8 +168,7 @@ class Cells:
         )
         if asked.driven != "load" and workload.trace is not None:
             workload = workload.model_copy(update={"trace": workload.trace.model_copy(update={"pace": "depths"})})
-        root = derive_seed(self.loaded.need.seed, "confirm") if asked.confirms else self.loaded.need.seed
-        cell = make_cell("sim", array, workload, _point(work, asked.driven), asked.repeat, root)
+        cell = make_cell("sim", array, workload, _point(work, asked.driven), asked.repeat, self.root_seed(asked))
         model = study.geometry.own_devices[array.name]
         return cell_request(
             study,

@@ -36,7 +36,7 @@ LEAST_REQUESTS = 400_000
 FARTHEST = 4.0
 _MOST_DEPTH = 1024
 _MOST_RIVALS = 2
-_NOBODY = "none of these disks"
+_NOBODY = "none meets the need"
 
 
 @dataclass
@@ -48,6 +48,8 @@ class Margins:
     """Along what nothing turns, in words."""
     unseen: list[str] = field(default_factory=list)
     """What was not looked at, and why."""
+    requests: int = 0
+    """Simulated for it, those of warm-ups too."""
 
 
 def goal_turns(decision: Decision) -> Iterator[Turn]:
@@ -82,8 +84,9 @@ def _goal_turn(
     interval: tuple[float, float] | None,
     how: str = "counted",
 ) -> Turn:
-    instead = _next_beyond(decision, need, at)
     low, high = interval or (None, None)
+    # Beside times that scatter, one is faster only beyond the interval.
+    instead = _next_beyond(decision, need, at if low is None else low)
     span = f", {value_words(need, low)} to {value_words(need, high)}" if low is not None and high is not None else ""
     return Turn(
         axis=need,
@@ -195,6 +198,7 @@ class WorkMargins:
             found.unseen.append("what comes after that, as it was interrupted")
         finally:
             self.progress.end()
+        found.requests = self.spent
         return found
 
     def _look(

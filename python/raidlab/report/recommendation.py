@@ -47,6 +47,8 @@ def render_recommendation(answer: Recommendation) -> str:
         figure=None if figure is None else shown(figure),
         keys=answer["percentiles"],
         has_loss=any(one["loss_per_year"] is not None for one in answer["arrays"]),
+        has_against=any(one["against_first"] for one in ranked),
+        has_open=bool(near),
         rows=[_row(one, answer) for one in [*ranked[:_MOST_ROWS], *near]],
         more=max(0, len(ranked) - _MOST_ROWS),
     )
