@@ -24,7 +24,7 @@ from raidlab.recommend.cells import Asked, Cells, log_rate
 from raidlab.recommend.decide import Decision, farness, goal_values_of, percentile_ns, runs_of, short_of
 from raidlab.recommend.load import LoadedNeed, ResolvedWork
 from raidlab.recommend.words import limit_words, value_words
-from raidlab.results.recommendation import Turn, money_words
+from raidlab.results.recommendation import AnswerTurn, money_words
 from raidlab.run.progress import Progress
 from raidlab.stats import mean_interval
 from raidlab.stats.selection import FIRST_REPEATS
@@ -43,7 +43,7 @@ _NOBODY = "none meets the need"
 class Margins:
     """What was found."""
 
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[AnswerTurn] = field(default_factory=list)
     unturned: list[str] = field(default_factory=list)
     """Along what nothing turns, in words."""
     unseen: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Margins:
     """Simulated for it, those of warm-ups too."""
 
 
-def goal_turns(decision: Decision) -> Iterator[Turn]:
+def goal_turns(decision: Decision) -> Iterator[AnswerTurn]:
     """How far each goal may be tightened, and each price may rise, before the answer is another."""
     first, goals = decision.feasible[0], decision.loaded.need.need
     for need, now, has in (
@@ -83,12 +83,12 @@ def _goal_turn(
     at: float,
     interval: tuple[float, float] | None,
     how: str = "counted",
-) -> Turn:
+) -> AnswerTurn:
     low, high = interval or (None, None)
     # Beside times that scatter, one is faster only beyond the interval.
     instead = _next_beyond(decision, need, at if low is None else low)
     span = f", {value_words(need, low)} to {value_words(need, high)}" if low is not None and high is not None else ""
-    return Turn(
+    return AnswerTurn(
         axis=need,
         now=now,
         turns_at=at,
@@ -135,7 +135,7 @@ def _value_of(decision: Decision, one: Contender, need: str) -> float | None:
     return max(percentile_ns(runs, at, goal.percentile) or 0 for at in works) if runs else None
 
 
-def _price_turns(decision: Decision) -> Iterator[Turn]:
+def _price_turns(decision: Decision) -> Iterator[AnswerTurn]:
     """From which price of its disks on an array of others costs less; exact, as costs are counts times prices."""
     first = decision.feasible[0]
     if decision.loaded.need.asked != "cheapest" or first.cost is None:
@@ -154,7 +154,7 @@ def _price_turns(decision: Decision) -> Iterator[Turn]:
     name, price = decision.loaded.device_name(first.shape.device), first.cost / first.disks
     known = "" if decision.standings.get(least.shape) == "met" else ", if it meets the goals: it was not simulated"
     words = f"{name} costs more than {money_words(price * factor)} instead of {money_words(price)}"
-    yield Turn(
+    yield AnswerTurn(
         axis=f"price of {name}",
         now=price,
         turns_at=price * factor,
@@ -221,7 +221,7 @@ class WorkMargins:
         if self.spent >= self.most:
             found.unseen.append(f"{where}, as that would take longer than the choice itself")
             return
-        nearest: Turn | None = None
+        nearest: AnswerTurn | None = None
         for instead, value in self._events(first, rivals, at, axis):
             turned = turning(range_, value, upwards=upwards)
             if turned is None:
@@ -233,7 +233,7 @@ class WorkMargins:
                 nearest["turns_at"] - scale * range_.now
             )
             if is_nearer:
-                nearest = Turn(
+                nearest = AnswerTurn(
                     axis=f"{title}{axis}",
                     now=scale * range_.now,
                     turns_at=margin.turns_at,
@@ -398,10 +398,10 @@ def _missed_words(loaded: LoadedNeed, at: int) -> str:
     return "a goal is missed" if goals else "it cannot keep up"
 
 
-def in_order(turns: list[Turn]) -> list[Turn]:
+def in_order(turns: list[AnswerTurn]) -> list[AnswerTurn]:
     """The nearest first, by how many times what it is now."""
 
-    def distance(turn: Turn) -> float:
+    def distance(turn: AnswerTurn) -> float:
         now, at = turn["now"], turn["turns_at"]
         return abs(math.log(at / now)) if now and at and now > 0 and at > 0 else math.inf
 

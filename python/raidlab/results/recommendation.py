@@ -93,7 +93,7 @@ class Relaxation(TypedDict):
     gain: str
 
 
-class Turn(TypedDict):
+class AnswerTurn(TypedDict):
     """One thing that would change the answer: where it turns, who is first beyond, and how that is known."""
 
     axis: str
@@ -132,7 +132,7 @@ class Recommendation(TypedDict):
     arrays: list[RecommendedArray]
     dropped: list[Dropped]
     relaxations: list[Relaxation]
-    turns: list[Turn]
+    turns: list[AnswerTurn]
     """The nearest first; none where nothing meets the need."""
     unturned: list[str]
     """Along what nothing turns."""
