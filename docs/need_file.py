@@ -22,7 +22,8 @@ _HEAD = """\
 What `raidlab recommend` is asked, in TOML: disks, work, and what the array must meet. This page is made from the schema
 (`docs/generate.py`); [which array to build](../how-to/recommend-an-array.md) goes through one.
 
-- Sizes: {sizes}. Disks are sold in powers of ten: `60TB`.
+- Sizes: {sizes}. Those of disks and arrays (`capacity`)
+  have a unit; disks are sold in powers of ten: `60TB`.
 - Times: {times}.
 - Rates: {rates}.
 - A workload may also be written in full, with the keys of [a study's](study-file.md#workload).

@@ -1,4 +1,4 @@
-"""Ten needs whose answers long runs of every array tell, beside what `raidlab recommend` says of them.
+"""Thirteen needs whose answers long runs of every array tell, beside what `raidlab recommend` says of them.
 
     .venv/bin/python benches/recommend/exhaustive.py              # all
     .venv/bin/python benches/recommend/exhaustive.py --only mail  # one of them
@@ -63,6 +63,7 @@ def need(device: str | dict[str, Any], at_most: int, works: list[dict[str, Any]]
     return {**found, "need": goals, "search": search, **more}
 
 
+CHUNKS = ["16KiB", "64KiB", "256KiB", "1MiB"]
 MAIL = work("mail", 0.6, "8KiB")
 STREAMS = work("backup", 1.0, "256KiB", address={"kind": "sequential", "streams": 4})
 NEEDS: dict[str, dict[str, Any]] = {
@@ -92,6 +93,10 @@ NEEDS: dict[str, dict[str, Any]] = {
             {"device": "hdd-sas-10k", "at_most": 6, "price": 190},
         ],
     },
+    # Sixty arrays each.
+    "sixty, reads": need("hdd-7200-bare", 8, [work("reads", 1.0, "16KiB")], search={"chunks": CHUNKS}),
+    "sixty, mail": need("hdd-7200-bare", 8, [MAIL], ask="cheapest", need={"p90": "70ms"}, search={"chunks": CHUNKS}),
+    "sixty, writes": need("hdd-7200-bare", 8, [work("writes", 0.1, "4KiB")], search={"chunks": CHUNKS}),
 }
 
 

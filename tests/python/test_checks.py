@@ -43,13 +43,16 @@ from raidlab.analysis.checks import (
     write_cache,
 )
 from raidlab.analysis.checks.coverage import tenths
+from raidlab.analysis.checks.equal_capacity import said_of_equal
 from raidlab.analysis.checks.finding import Finding
 from raidlab.analysis.checks.members import of_target
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.cards import cards_of
 from raidlab.report.export.findings import verdicts_by_target
+from raidlab.report.provenance import ModelledHardware, ParameterRow
 from raidlab.results import Run, load_run
 from raidlab.results.tables import CHECK_COLUMNS, DEVICE_COLUMNS, HISTOGRAM_COLUMNS
+from raidlab.study.schema import Compare
 from raidlab.study.workload import MixedAddress
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -610,3 +613,19 @@ def test_the_pages_name_every_check() -> None:
     assert importlib.util.find_spec("raidlab.analysis.checks") is not None
     for module in CHECKS:
         assert f"`{module.NAME}`" in page
+
+
+def test_what_a_table_calls_equal_is_said_with_how_equal_it_is() -> None:
+    table = Compare(group="all", title="Six disks", reference="a", equal="members")
+    assert said_of_equal(table, [6, 6]) == "The arrays of 'Six disks' are compared for equal members, and each has 6."
+    space = Compare(group="all", title="Space", reference="a", equal="user_capacity")
+    assert said_of_equal(space, [1000 * MIB, 1005 * MIB]).endswith("each has 1000 MiB to 1005 MiB (within 1 %).")
+    assert said_of_equal(space, [MIB, MIB]).endswith("equal user capacity, and each has 1 MiB.")
+
+
+def test_parameters_without_a_source_are_named() -> None:
+    rows = [ParameterRow("rpm", "7200", "published", "", "")]
+    assert ModelledHardware("disk", "", rows).counts == "1 published"
+    rows += [ParameterRow(name, "1", "", "", "") for name in "abcdefgh"]
+    told = ModelledHardware("disk", "", rows).counts
+    assert told == "1 published, 8 without a word of where they come from (a, b, c, d, e, f and 2 more)"

@@ -193,6 +193,24 @@ def test_a_report_says_how_long_an_array_was_at_risk_and_what_its_users_felt(bad
     assert not [one for one in run_checks(analysis) if one.check == "not_steady" and one.verdict != "PASS"]
 
 
+@pytest.mark.parametrize(
+    ("tree", "said", "cell"),
+    [
+        ("raid10(6, chunk=64KiB)", "member 3 must not fail meanwhile (any other of the 5 left may)", "4 of 5"),
+        ("raid10(5, chunk=64KiB)", "2 of the 4 members left must not fail meanwhile (1, 3)", "2 of 4"),
+        ("raid50(6, chunk=64KiB)", "2 of the 5 members left must not fail meanwhile (0, 1)", "3 of 5"),
+        ("raid50(10, chunk=64KiB)", "4 of the 9 members left must not fail meanwhile (0, 1, 3, 4)", "5 of 9"),
+        ("raid6(6, chunk=64KiB)", "any one more member may fail meanwhile", "5 of 5"),
+    ],
+)
+def test_which_further_loss_would_lose_data(tmp_path: Path, tree: str, said: str, cell: str) -> None:
+    text = _study(tmp_path, tree, [2]).read_text().replace("missing = [2]", "missing = [2]\nrebuild = {}")
+    text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "3s" }')
+    (tmp_path / "study.toml").write_text(text)
+    (row,) = rows_of(analyse(run_study(tmp_path / "study.toml", out=tmp_path / "runs")))
+    assert said in row.sentence and row.bears == cell, (row.sentence, row.bears)
+
+
 def test_a_run_that_is_over_before_a_member_fails_has_a_report_without_bad_days(tmp_path: Path) -> None:
     file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
     rebuild = 'rebuild = { throttle = "md" }'

@@ -33,10 +33,13 @@ def crossing(
 
 
 def test_a_known_crossing_is_found_on_its_side_alone(tmp_path: Path) -> None:
-    loaded = known_study(tmp_path, 4000)
+    loaded = known_study(tmp_path, 8000)
     found = crossing(loaded, 1)
     assert found is not None and found.now == 0.5
-    assert found.at == pytest.approx(TRUE, abs=0.01)
+    assert found.at == pytest.approx(TRUE, rel=0.01)
+    for seed in (2, 3):
+        other = crossing(loaded, seed)
+        assert other is not None and other.at == pytest.approx(TRUE, rel=0.01), seed
     assert found.low is not None and found.high is not None and found.low < TRUE < found.high
     assert crossing(loaded, 1, upwards=False) is None
     assert crossing(loaded, 1) == found, "the same seed finds the same place"

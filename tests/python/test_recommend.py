@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 import json
 import math
 import random
@@ -19,13 +20,15 @@ from raidlab.cli.recommend import held_device
 from raidlab.cli.recommendation import print_recommendation
 from raidlab.errors import InputError
 from raidlab.formats.toml import toml_text
-from raidlab.recommend import load_need, need_of
+from raidlab.recommend import load_need, make_recommendation, need_of
 from raidlab.recommend.build import commands_of
 from raidlab.recommend.candidates import enumerate_candidates
 from raidlab.recommend.cells import study_of
 from raidlab.recommend.words import load_words
 from raidlab.report.recommendation import render_recommendation
 from raidlab.results.recommendation import RECOMMENDATION, Recommendation, read_recommendation
+from raidlab.run.interrupt import StopFlag
+from raidlab.run.progress import Progress
 from raidlab.stats.selection import FIRST_REPEATS, remaining, standing
 from raidlab.study import load_study
 
@@ -355,6 +358,32 @@ def test_disks_by_a_flag(word: str, capacity_bytes: float, price: float | None) 
     assert loaded.models[0].capacity_bytes == pytest.approx(capacity_bytes, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("6xhdd-7200:0TB", "a size must be above 0; accepted: a size above 0 with its unit"),
+        ("6xhdd-7200:8", "'8' is a size without a unit"),
+        ("6xhdd-7200:-8TB", "a size must be above 0"),
+        ("6xhdd-7200:8XB", "'XB' is not a unit of size"),
+        ("6xhdd-7200:900PB", "no disk has 900PB; accepted: at most 1PB: the size of one disk, not of all together"),
+        ("6xhdd-7200:", "'' is not a size"),
+        ("6xhdd-7200@-5", "'-5' is not a price"),
+        ("6xhdd-7200:8TB@1x", "'1x' is not a price"),
+        ("hdd-7200", "does not say how many of what"),
+    ],
+)
+def test_what_a_flag_of_disks_cannot_say(word: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        held_device(word)
+    assert str(refused.value).startswith(f"--devices: '{word}': ") and said in str(refused.value)
+
+
+@pytest.mark.parametrize("value", ["20", 20, "4000000000000"])
+def test_a_capacity_has_a_unit(value: object) -> None:
+    with pytest.raises(InputError, match=r"need.capacity: '?[0-9]+'?: is a size without a unit; accepted: .*60TB"):
+        need_of(need(need={"capacity": value}))
+
+
 def test_prices_of_a_file(tmp_path: Path) -> None:
     file, prices = tmp_path / "need.toml", tmp_path / "prices.toml"
     file.write_text(toml_text(NEED))
@@ -492,3 +521,77 @@ def test_chances_and_logarithms_are_finite(mail: Recommendation) -> None:
     text = json.dumps(mail)
     assert "NaN" not in text and "Infinity" not in text
     assert all(math.isfinite(one["figures"]["requests_per_s"]) for one in mail["arrays"] if one["figures"])
+
+
+def test_the_page_alone_says_what_would_change_the_answer() -> None:
+    """Counting: RAID 5 of 5 has 1 GB too much, writes cost it four accesses of five disks, and a mirror two of six."""
+    answer = api.recommend(need(ask="fastest", workload=reads(0.3), search={"members": [4, 6]}, need={"p90": "40ms"}))
+    turns = {turn["axis"]: turn for turn in answer["turns"]}
+    first = answer["answer"] or ""
+    assert first.startswith("RAID 10 of 6")
+    assert turns["capacity"]["how"] == "counted" and turns["capacity"]["turns_at"] == pytest.approx(3e9, rel=0.01)
+    assert turns["tolerate"]["turns_at"] == 1
+    assert turns["p90"]["how"] == "simulated" and turns["p90"]["turns_at"] < 40e6
+    page = html.unescape(render_recommendation(answer)).replace("\u00a0", " ")
+    assert f"<b>{first}</b> stays the answer unless" in page
+    assert all(turn["words"].split(" (")[0] in page for turn in answer["turns"])
+    assert any(turn["axis"] in ("read", "depth") for turn in answer["turns"]) or answer["unturned"]
+
+
+def test_a_known_turn_of_the_work_is_found() -> None:
+    """A read takes 1 ms of one of four disks: long runs have a p90 of 12.0 ms at depth 28 and of 13.0 ms at 32."""
+    search = {"levels": ["raid10"], "members": [4]}
+    answer = api.recommend(need(ask="fastest", workload=reads(1.0), search=search, need={"p90": "12500us"}))
+    (turn,) = [one for one in answer["turns"] if one["axis"] == "depth"]
+    assert 26 < turn["turns_at"] < 35 and turn["low"] is not None and turn["low"] < 32
+    assert "p90 is beyond 12.5 ms" in turn["words"]
+    assert answer["unturned"] == ["0 % reads", "a queue depth of 4"]
+
+
+def test_quick_says_what_it_did_not_look_at() -> None:
+    answer = make_recommendation(need_of(need()), quick=True)
+    assert answer["unseen"] == ["other shares of reads and other loads, with --quick"]
+    assert {turn["how"] for turn in answer["turns"]} == {"counted"}
+
+
+class _StopsAfter(Progress):
+    """Raises a flag when so many cells are done."""
+
+    def __init__(self, stop: StopFlag, cells: int) -> None:
+        self.stop, self.left = stop, cells
+
+    def advance(self, steps: int = 1) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.stop.raise_flag()
+
+
+@pytest.mark.parametrize("cells", [3, 60])
+def test_an_interruption_promises_nothing(cells: int, capsys: pytest.CaptureFixture[str]) -> None:
+    stop = StopFlag()
+    loaded = need_of(need(ask="fastest", need={"p90": "40ms"}))
+    answer = make_recommendation(loaded, progress=_StopsAfter(stop, cells), stop=stop)
+    assert answer["status"] == "interrupted" and answer["answer"] is None and not answer["commands"]
+    assert answer["sentence"].startswith("Not decided: interrupted before the fastest was found.")
+    print_recommendation(answer)
+    for text in (capsys.readouterr().out, render_recommendation(answer)):
+        words = " ".join(text.split())
+        assert "With 95 %" not in words and "With 95&nbsp;%" not in words
+        assert "nothing is promised" in words and "not looked at to the end" in words
+
+
+HOPELESS = {
+    "failures": ({"tolerate": 9}, "bearing 5 failures instead of 9"),
+    "space": ({"capacity": "900TB"}, "a capacity of 5 GB instead of 900 TB"),
+    "a time": ({"p99": "1us"}, "instead of 1 us"),
+}
+
+
+@pytest.mark.parametrize("case", HOPELESS)
+def test_what_nothing_can_meet_is_answered_at_once(case: str) -> None:
+    goals, said = HOPELESS[case]
+    answer = api.recommend(need(need={"capacity": "900MB", **goals}))
+    assert answer["answer"] is None and answer["sentence"].startswith("None")
+    assert answer["cells"] <= 18, "a first look, and no search"
+    assert any(said in one["words"] for one in answer["relaxations"]), answer["relaxations"]
+    assert any("a first look" in line for line in answer["basis"])

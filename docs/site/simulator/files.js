@@ -63,7 +63,7 @@ function needText(settings, arrays) {
   const most = Math.max(...sound.map(({ disks }) => disks), 1);
   const space = Math.min(...sound.map(({ user_bytes }) => user_bytes));
   const goals = [];
-  if (settings.equal === "user_capacity" && sound.length) goals.push(`capacity = ${space}`);
+  if (settings.equal === "user_capacity" && sound.length) goals.push(`capacity = ${quoted(`${space}B`)}`);
   if (settings.goal === "p90") goals.push(`p90 = ${quoted(timeText(settings.p90_ms))}`);
   const members = [...new Set(sound.map(({ disks }) => disks))].sort((a, b) => a - b);
   return `# From raidlab's page in a browser: \`raidlab recommend FILE\`. Prices, failures to bear and more may be added.

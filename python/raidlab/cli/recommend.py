@@ -23,7 +23,10 @@ Examples:
   raidlab recommend need.toml --quick --json
   raidlab recommend need.toml --prices today.toml --out mail/"""
 
-_DEVICES = re.compile(r"(\d+)[x*](.+?)(?::([0-9.]+ ?[A-Za-z]+))?(?:@([0-9.]+))?")
+_DEVICES = re.compile(r"(\d+)[x*](.+)")
+_LARGEST_DISK = 10**15
+# A size or a price that is meant as one, right or wrong; other signs belong to a path.
+_AMOUNT = re.compile(r"([+-]?[\d.,_]+ ?[A-Za-z]{0,3})?")
 _DEVICES_ACCEPTED = (
     "a number, x and a device, such as 8xhdd-7200; 8xhdd-nearline-20tb:8TB is the same kind of 8 TB, "
     "8xhdd-7200@180 one with its price"
@@ -166,11 +169,43 @@ def held_device(word: str) -> dict[str, Any]:
         raise InputError.one(
             "--devices", "does not say how many of what", value=f"'{word}'", accepted=_DEVICES_ACCEPTED
         )
-    count, device, size, price = found.groups()
-    held: dict[str, Any] = {"device": device, "at_most": int(count)}
+    device, price = _parted(found[2], "@")
+    device, size = _parted(device, ":")
+    held: dict[str, Any] = {"device": device, "at_most": int(found[1])}
     if size is not None:
+        _check_size(word, size)
         held |= {"device": {"like": device, "capacity_bytes": size}, "name": f"{device} of {size}"}
+    if price is not None:
+        held["price"] = _price(word, price)
+    return held
+
+
+def _check_size(word: str, size: str) -> None:
+    """Refuse a size that no disk has."""
+    from raidlab.study.units import DISK_SIZE_ACCEPTED, parse_disk_size
+
     try:
-        return held if price is None else {**held, "price": float(price)}
+        bytes_of_one = parse_disk_size(size)
+    except ValueError as error:
+        message = f"'{size}' {error}" if str(error).startswith("is ") else str(error)
+        raise InputError.one("--devices", message, value=f"'{word}'", accepted=DISK_SIZE_ACCEPTED) from None
+    if bytes_of_one > _LARGEST_DISK:
+        message, accepted = f"no disk has {size}", "at most 1PB: the size of one disk, not of all together"
+        raise InputError.one("--devices", message, value=f"'{word}'", accepted=accepted)
+
+
+def _price(word: str, price: str) -> float:
+    try:
+        value = float(price)
     except ValueError:
-        raise InputError.one("--devices", "has no price", value=f"'{word}'", accepted=_DEVICES_ACCEPTED) from None
+        value = 0.0
+    if value <= 0:
+        accepted = "a number above 0, such as 8xhdd-7200@180"
+        raise InputError.one("--devices", f"'{price}' is not a price", value=f"'{word}'", accepted=accepted)
+    return value
+
+
+def _parted(word: str, sign: str) -> tuple[str, str | None]:
+    """What stands before the last such sign, and the amount behind it; all of it and None where it has none."""
+    before, found, amount = word.rpartition(sign)
+    return (before, amount) if found and before and _AMOUNT.fullmatch(amount) else (word, None)

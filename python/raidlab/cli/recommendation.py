@@ -34,7 +34,7 @@ def print_recommendation(answer: Recommendation) -> None:
 
 
 def _print_ranking(answer: Recommendation) -> None:
-    rows = [one for one in answer["arrays"] if one["rank"] is not None][:_MOST_ROWS]
+    rows = [one for one in answer["arrays"] if one["verdict"] == "meets"][:_MOST_ROWS]
     near = [one for one in answer["arrays"] if one["verdict"] == "not decided"][:2]
     if not rows and not near:
         return
@@ -68,13 +68,15 @@ def _marks(rows: list[RecommendedArray], near: list[RecommendedArray]) -> str:
         found += " Without an interval: of the search alone."
     if any(one["is_tied"] for one in rows):
         found += " '=': not told apart from the first."
+    if any(one["rank"] is None for one in rows):
+        found += " '-': meets the goals; not ordered."
     if near:
         found += " '?': not decided, as it is near to a goal or had too few runs."
     return found
 
 
 def _label(one: RecommendedArray) -> str:
-    mark = "?" if one["verdict"] == "not decided" else "=" if one["is_tied"] else str(one["rank"])
+    mark = "?" if one["verdict"] == "not decided" else "=" if one["is_tied"] else str(one["rank"] or "-")
     return f"{mark:>2} {one['name']}"
 
 
@@ -94,6 +96,16 @@ def _cells(one: RecommendedArray, keys: list[str], *, has_cost: bool, has_loss: 
 
 
 def _print_changes(answer: Recommendation) -> None:
+    if answer["turns"]:
+        print(f"{answer['answer']} stays the answer unless:")
+        for turn in answer["turns"]:
+            print("\n".join(wrapped(turn["words"], indent=2, hanging=4)))
+    if answer["unturned"]:
+        print("\n".join(wrapped(f"It stays the answer as far as {', '.join(answer['unturned'])}.", hanging=2)))
+    if answer["unseen"]:
+        print("\n".join(wrapped(f"Not looked at: {'; '.join(answer['unseen'])}.", hanging=2)))
+    if answer["turns"]:
+        print()
     if not answer["relaxations"]:
         return
     print("What asking less would admit:" if answer["answer"] else "What would have to give:")

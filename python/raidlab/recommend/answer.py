@@ -16,7 +16,16 @@ from raidlab.recommend.build import commands_of
 from raidlab.recommend.candidates import Contender, Shape, Shortfall
 from raidlab.recommend.cells import CONFIRM_TIMES, array_name, log_rate
 from raidlab.recommend.decide import Decision, farness, mean, percentile_ns, short_of
-from raidlab.recommend.words import load_words, missed_words, need_words, reliability_words, rule_words, sentence_of
+from raidlab.recommend.margins import Margins, goal_turns, in_order
+from raidlab.recommend.words import (
+    load_words,
+    missed_words,
+    need_words,
+    reliability_words,
+    rule_words,
+    sentence_of,
+    unknown_words,
+)
 from raidlab.results.provenance import version_facts
 from raidlab.results.recommendation import (
     VERSION,
@@ -51,9 +60,12 @@ class _Found:
     short: list[Shortfall]
 
 
-def document_of(decision: Decision, study: str) -> Recommendation:
-    """The document of a decision; ``study`` is the text of the study that measures its first arrays."""
-    loaded, first = decision.loaded, next(iter(decision.feasible), None)
+def document_of(decision: Decision, study: str, margins: Margins, *, is_cut_short: bool = False) -> Recommendation:
+    """The document of a decision; ``study`` is the text of the study that measures its first arrays.
+
+    ``is_cut_short`` says that it was interrupted after the choice.
+    """
+    loaded, first = decision.loaded, decision.answer
     found = [_found(decision, one) for one in _simulated(decision)]
     front = front_of([one for one in found if one.rates and not one.short], loaded.need.effort.margin_percent / 100)
     against = _against_first(decision)
@@ -64,12 +76,12 @@ def document_of(decision: Decision, study: str) -> Recommendation:
         title=loaded.need.title or "Which array?",
         asked=loaded.need.asked,
         seed=loaded.need.seed,
-        status="interrupted" if decision.interrupted else "complete",
+        status="interrupted" if decision.interrupted or is_cut_short else "complete",
         answer=None if first is None else first.name,
         sentence=sentence_of(decision),
         needs=need_words(loaded),
         work=[f"{work.name}: {load_words(work)}" for work in loaded.works],
-        basis=[*_basis(decision), *reliability_words(loaded)],
+        basis=[*_basis(decision, margins), *reliability_words(loaded)],
         figure=_figure_words(decision),
         percentiles=[goal.key for goal in loaded.need.need.time_goals()],
         has_prices=loaded.need.is_priced,
@@ -82,6 +94,9 @@ def document_of(decision: Decision, study: str) -> Recommendation:
             for rule, dropped in decision.dropped.items()
         ],
         relaxations=list(_relaxations(decision, found)),
+        turns=in_order([*margins.turns, *(goal_turns(decision) if first is not None else [])]),
+        unturned=margins.unturned,
+        unseen=margins.unseen,
         commands={} if first is None else commands_of(first),
         study=study,
     )
@@ -108,8 +123,10 @@ def _rates(decision: Decision, candidate: Contender, *, confirms: bool) -> list[
 
 def _array(decision: Decision, found: _Found, on_front: bool, against: dict[Shape, str]) -> RecommendedArray:
     candidate = found.candidate
-    ranks = {one.number: place for place, one in enumerate(decision.feasible, start=1)}
-    met = candidate.number in ranks
+    # Before the choice there is no order.
+    met = any(one.number == candidate.number for one in decision.feasible)
+    ordered = decision.feasible if decision.is_chosen else []
+    ranks = {one.number: place for place, one in enumerate(ordered, start=1)}
     is_open = any(one.number == candidate.number for one in decision.undecided)
     return RecommendedArray(
         name=candidate.name,
@@ -192,7 +209,9 @@ def _beats(one: _Found, other: _Found, margin: float) -> bool:
 
 def _relaxations(decision: Decision, found: Sequence[_Found]) -> Iterator[Relaxation]:
     """For every need the least that would have to be given up to have something better; nothing better: no row."""
-    best = next((one for one in found if decision.feasible and one.candidate is decision.feasible[0]), None)
+    if decision.interrupted and not decision.is_chosen:
+        return
+    best = next((one for one in found if one.candidate is decision.answer), None)
     singles: dict[str, list[_Found]] = {}
     for one in found:
         if len({miss.need for miss in one.short}) == 1 and (best is None or _gain(decision, one, best)):
@@ -236,7 +255,7 @@ def _figure_words(decision: Decision) -> str:
     return f"requests/s at queue depth {', '.join(map(str, sorted(depths)))}{of}"
 
 
-def _basis(decision: Decision) -> list[str]:
+def _basis(decision: Decision, margins: Margins) -> list[str]:
     """What the answer rests on, and what it does not say."""
     effort, requests = decision.loaded.need.effort, decision.cells.requests
     repeats = max((len(decision.seen(one, "load", confirms=True)) for one in decision.shown), default=0)
@@ -245,7 +264,13 @@ def _basis(decision: Decision) -> list[str]:
         f"Simulated: {len(decision.cells.seen)} runs of {requests:,} requests after {decision.cells.warm_up:,} of "
         f"warm-up{confirmed if repeats else ''}.",
     ]
-    if decision.feasible:
+    if margins.requests:
+        told.append(f"To see what would change it, {margins.requests:,} requests more, at other places of the work.")
+    if decision.is_hopeless:
+        told.append("Of arrays that come nearest, after a short warm-up, as no array can meet the need: a first look.")
+    if decision.interrupted:
+        told.append(unknown_words(decision))
+    elif decision.feasible:
         told.append(
             f"With {100 * effort.confidence:g} % the choice meets the goals and is within "
             f"{effort.margin_percent:g} % of the best of those that do."

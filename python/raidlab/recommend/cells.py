@@ -19,7 +19,7 @@ from raidlab.formats.toml import toml_text
 from raidlab.histogram import Histogram
 from raidlab.reading import Plain
 from raidlab.recommend.candidates import Shape
-from raidlab.recommend.load import LoadedNeed, ResolvedWork
+from raidlab.recommend.load import LoadedNeed, ResolvedWork, WorkLoad
 from raidlab.recommend.need import STATES
 from raidlab.results.answer import CellAnswer
 from raidlab.run.interrupt import StopFlag
@@ -43,6 +43,8 @@ SATURATING_DEPTH = 256
 # times what the pilots took.
 LEAST_WARM_UP, MORE_WARM_UP = 2.0, 1.25
 _MOST_DEPTH = 1024
+# Of one disk alone, to see how fast it answers at best.
+_FLOOR_REQUESTS = 200
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,10 @@ class Cells:
     warm_up: int = 0
     """Requests discarded before, in each run."""
     runner: Runner | None = None
+    later: int = 0
+    """Requests that are expected to be simulated after those asked for: what progress reckons with."""
+    done: int = 0
+    """Requests simulated, those of warm-ups too."""
     seen: dict[Asked, Seen] = field(default_factory=dict)
     _studies: dict[tuple[Shape, str, str], tuple[LoadedStudy, Array]] = field(default_factory=dict)
 
@@ -114,6 +120,7 @@ class Cells:
         assert self.runner is not None, "cells are run within their context"
         wanted = [one for one in dict.fromkeys(asked) if one not in self.seen]
         self._prepare(wanted)
+        self.progress.expect(self.done + sum(map(self.requests_of, wanted)) + self.later)
         for one in wanted:
             self.runner.submit(one, self._text(one))
         for _ in wanted:
@@ -122,7 +129,24 @@ class Cells:
             key, answer = done
             assert isinstance(key, Asked), "a key comes back as it was"
             self.seen[key] = _seen(answer, with_seconds=key.kind == "pilot")
-            self.progress.advance()
+            self.done += self.requests_of(key)
+            self.progress.advance(self.requests_of(key))
+
+    def root_seed(self, asked: Asked) -> int:
+        """What a run's requests are drawn from: all arrays have it in common."""
+        seed = self.loaded.need.seed
+        return derive_seed(seed, "confirm") if asked.confirms else seed
+
+    def requests_of(self, asked: Asked) -> int:
+        """How many requests a run takes, its warm-up too."""
+        measured, warm_up = self._length(asked.length)
+        return measured + warm_up
+
+    def _length(self, length: str) -> tuple[int, int]:
+        """How many requests are measured in a run, and how many are discarded before."""
+        if length == "pilot":
+            return PILOT_REQUESTS, 1
+        return (CONFIRM_TIMES if length == "confirm" else 1) * self.requests, self.warm_up
 
     def _prepare(self, asked: Iterable[Asked]) -> None:
         """Have studies of the arrays read, once each: what is wrong with a workload shows here."""
@@ -131,8 +155,7 @@ class Cells:
             if (shape, length, state) not in self._studies:
                 fresh.setdefault((length, state), []).append(shape)
         for (length, state), shapes in fresh.items():
-            times = CONFIRM_TIMES if length == "confirm" else 1
-            requests, warm_up = (PILOT_REQUESTS, 1) if length == "pilot" else (times * self.requests, self.warm_up)
+            requests, warm_up = self._length(length)
             study = study_of(self.loaded, shapes, requests=requests, warm_up=warm_up, state=state)
             for shape, array in zip(shapes, study.study.array, strict=True):
                 self._studies[shape, length, state] = (study, array)
@@ -145,8 +168,7 @@ class Cells:
         )
         if asked.driven != "load" and workload.trace is not None:
             workload = workload.model_copy(update={"trace": workload.trace.model_copy(update={"pace": "depths"})})
-        root = derive_seed(self.loaded.need.seed, "confirm") if asked.confirms else self.loaded.need.seed
-        cell = make_cell("sim", array, workload, _point(work, asked.driven), asked.repeat, root)
+        cell = make_cell("sim", array, workload, _point(work, asked.driven), asked.repeat, self.root_seed(asked))
         model = study.geometry.own_devices[array.name]
         return cell_request(
             study,
@@ -204,6 +226,23 @@ def pilot_warm_up(seen: Seen) -> int:
         return 0
     cut = len(each) // 2 if found.cut is None else found.cut
     return sum(each[:cut])
+
+
+def fastest_answers_ns(cells: Cells, devices: Iterable[int]) -> dict[int, int]:
+    """By device the fastest answer of one disk alone, asked for a sector at a time, in places drawn and in order."""
+    works = [
+        ResolvedWork(f"{address}-{read}", {"read": read, "address": address}, WorkLoad("closed", 1), 1)
+        for address in ("uniform", "sequential")
+        for read in (0.0, 1.0)
+    ]
+    found = {}
+    for device in devices:
+        sector: Plain = {"kind": "fixed", "bytes": cells.loaded.models[device].sector_bytes}
+        alone = [replace(work, table={**work.table, "size": sector}) for work in works]
+        own = Cells(replace(cells.loaded, works=alone), Progress(), cells.stop, _FLOOR_REQUESTS, 1, cells.runner)
+        own.run(Asked(Shape(device, "raid0", 1, "raid0(1)"), at, "load", 0) for at in range(len(alone)))
+        found[device] = min(seen.response.percentile_ns(0) or 0 for seen in own.seen.values())
+    return found
 
 
 def array_name(shape: Shape) -> str:

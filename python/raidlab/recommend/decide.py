@@ -17,10 +17,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from raidlab.histogram import Histogram
 from raidlab.recommend.candidates import Contender, Shape, Shortfall, enumerate_candidates, requests_per_access
-from raidlab.recommend.cells import LEAST_WARM_UP, MORE_WARM_UP, Asked, Cells, Seen, log_rate, pilot_warm_up
+from raidlab.recommend.cells import (
+    CONFIRM_TIMES,
+    LEAST_WARM_UP,
+    MORE_WARM_UP,
+    PILOT_REQUESTS,
+    Asked,
+    Cells,
+    Seen,
+    fastest_answers_ns,
+    log_rate,
+    pilot_warm_up,
+)
 from raidlab.recommend.load import LoadedNeed
 from raidlab.stats.selection import FIRST_REPEATS, Standing, remaining, standing
 
@@ -33,6 +45,13 @@ _DEARER = "dearer than one that meets the need"
 SHOWN = 3
 # Arrays that miss one need by their shape alone, simulated so that the answer can say what relaxing it would admit.
 _NEAR_MISSES = 4
+# Of each kind of disk, at most so many arrays are run for long to see when they are in their stride.
+_PILOTS = 4
+# Of the fastest answer seen of a disk alone; one that is twice as fast is not seen among so many.
+_REACH = 0.5
+
+
+Stage = Literal["goals", "selection", "near misses", "confirmation", "complete"]
 
 
 @dataclass
@@ -65,7 +84,28 @@ class Decision:
     """What was found of each array that was simulated at the load."""
     figure: str = "load"
     """Which runs throughput is taken from."""
+    stage: Stage = "goals"
+    """How far it came."""
+    is_hopeless: bool = False
+    """Whether no array can meet the need, whatever a run shows."""
     interrupted: bool = False
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the first was told apart from the others as far as that was asked for."""
+        return self.stage in ("near misses", "confirmation", "complete")
+
+    @property
+    def answer(self) -> Contender | None:
+        """The array that is the answer; None where there is none, or none was chosen before an interruption."""
+        return self.feasible[0] if self.feasible and self.is_chosen else None
+
+    @property
+    def unseen(self) -> list[Contender]:
+        """Arrays that meet the need by their shape, of which nothing is known and which no rule has dropped."""
+        known = {one.number for dropped in self.dropped.values() for one in dropped}
+        known |= {one.number for one in (*self.feasible, *self.undecided)}
+        return [one for one in self.candidates if not one.missed and one.number not in known]
 
     def seen(self, candidate: Contender, kind: str, *, confirms: bool = False) -> list[list[Seen]]:
         """What runs gave: a list a repeat, with one a workload."""
@@ -95,11 +135,28 @@ class Decider:
             return "held"
         return "closed" if self.is_open else "load"
 
-    def expected_cells(self) -> int:
-        """About how many runs it takes: the first of every array that meets the need by its shape, and the last."""
-        shapes = {one.shape for one in self.candidates if not one.missed}
+    def expected_requests(self) -> int:
+        """About how many requests it takes, those of warm-ups too; how long these are the first runs show."""
+        fit = [one for one in self.candidates if not one.missed]
+        if not fit:
+            return len(self.works) * len(self._kinds()) * SHOWN * self.effort.first * 3 * self.cells.requests
+        pilots = min(_PILOTS * len(self.loaded.models), len(fit)) * len(self.works) * PILOT_REQUESTS
+        return pilots + self._after(fit)
+
+    def _after(self, unseen: Iterable[Contender] | None = None) -> int:
+        """About how many requests arrays unseen take, and all that follows; without arrays what follows alone."""
+        shapes = {one.shape for one in unseen or ()}
         looked_at = min(len(shapes), WAVE) if self.loaded.need.asked == "cheapest" else len(shapes)
-        return len(self.works) * (looked_at * self.effort.first + SHOWN * self.effort.confirm)
+        near = {one.missed[0].need for one in self.candidates if len(one.missed) == 1} if unseen is not None else ()
+        warm_up = self.cells.warm_up or int(LEAST_WARM_UP * self.cells.requests)
+        search = (looked_at + _NEAR_MISSES * len(near)) * self.effort.first * (self.cells.requests + warm_up)
+        confirmed = SHOWN * self.effort.confirm * (CONFIRM_TIMES * self.cells.requests + warm_up)
+        return len(self.works) * len(self._kinds()) * (search + confirmed)
+
+    def _kinds(self) -> set[str]:
+        """The runs that tell of an array."""
+        saturated = {SATURATED} if any(work.load.kind == "open" for work in self.loaded.works) else set()
+        return {"load", *self.loaded.need.need.states, self.figure} | saturated
 
     def decide(self) -> Decision:
         """Decide; what was found until then if it is interrupted."""
@@ -114,16 +171,53 @@ class Decider:
     def _decide(self, decision: Decision) -> None:
         fit = [one for one in self.candidates if not one.missed]
         self._note_missed()
-        self._find_warm_up(fit or self.candidates)
+        if not fit or not self._is_within_reach(fit):
+            self._look_once(decision, fit)
+            decision.stage = "complete"
+            return
+        self.cells.later = self._after(fit)
+        self._find_warm_up(fit)
+        looked_at: set[int] = set()
         for wave in self._waves(fit):
+            looked_at |= {one.number for one in wave}
+            self.cells.later = self._after(one for one in fit if one.number not in looked_at)
             left = self._screened(wave)
             self._test(left)
             decision.feasible += [one for one in left if self.standings.get(one.shape) == "met"]
             self._note_undecided(decision, [one for one in left if self.standings.get(one.shape) == "not decided"])
             self._drop("response time or rate", [one for one in left if self.standings.get(one.shape) == "missed"])
+        self.cells.later = self._after(())
+        decision.stage = "selection"
         self._select(decision)
+        decision.stage, self.cells.later = "near misses", self._after()
         self._near_misses(decision)
+        decision.stage, self.cells.later = "confirmation", 0
         self._confirm(decision)
+        decision.stage = "complete"
+
+    def _is_within_reach(self, fit: Sequence[Contender]) -> bool:
+        """Whether the disks alone are as fast as the times asked for; no array of them answers before its disk does."""
+        goals = self.loaded.need.need.time_goals()
+        if not goals:
+            return True
+        least = fastest_answers_ns(self.cells, {one.shape.device for one in fit})
+        return any(all(goal.within_ns >= floor * _REACH for goal in goals) for floor in least.values())
+
+    def _look_once(self, decision: Decision, fit: Sequence[Contender]) -> None:
+        """Nothing can meet the need, so a few short runs of what comes nearest say how far off it is."""
+        decision.is_hopeless = True
+        self.cells.warm_up = math.ceil(LEAST_WARM_UP * self.cells.requests)
+        near = sorted(
+            fit or self.candidates, key=lambda one: (farness(one.missed), -requests_per_access(self.loaded, one))
+        )
+        chosen: dict[str, Contender] = {}
+        for one in near:
+            chosen.setdefault(", ".join(short.need for short in one.missed), one)
+        shapes = [one.shape for one in first_shapes(list(chosen.values()) if not fit else near, SHOWN)]
+        self._ask_goals(shapes, self.effort.first)
+        self._ask(shapes, self.figure, self.effort.first)
+        self.standings |= {shape: self._standing(shape, self.error) for shape in shapes}
+        self._drop("response time or rate", fit)
 
     def _note_undecided(self, decision: Decision, undecided: Sequence[Contender]) -> None:
         """Those dearer than what is proven were not looked at to the end: that they are dearer says enough."""
@@ -236,10 +330,8 @@ class Decider:
             repeats += _MORE
 
     def _ask_goals(self, shapes: Sequence[Shape], repeats: int, *, confirms: bool = False) -> None:
-        for kind in ("load", *self.loaded.need.need.states):
+        for kind in sorted(self._kinds() - {self.figure} | {"load"}):
             self._ask(shapes, kind, repeats, confirms=confirms)
-        if any(work.load.kind == "open" for work in self.loaded.works):
-            self._ask(shapes, SATURATED, repeats, confirms=confirms)
 
     def _standing(self, shape: Shape, error: float) -> Standing:
         found: set[Standing] = set()
@@ -249,15 +341,8 @@ class Decider:
 
     def goal_values(self, shape: Shape, *, confirms: bool = False) -> Iterable[tuple[list[float], float]]:
         """For every goal and workload: one value a repeat, above 0 where it is met, and what makes no difference."""
-        for at, work in enumerate(self.loaded.works):
-            for goal in self.loaded.need.need.time_goals():
-                runs = runs_of(self.cells, shape, goal.kind, confirms=confirms)
-                shares = [run[at].response.share_within(goal.within_ns) or 0.0 for run in runs]
-                yield [share - goal.percentile / 100 for share in shares], _SHARE_INDIFFERENCE
-            if work.load.kind == "open":
-                # A queue that grows without end may still be short when a run is over: capacity tells.
-                full = runs_of(self.cells, shape, SATURATED, confirms=confirms)
-                yield [math.log(run[at].requests_per_s / work.load.rate_per_s) for run in full], _RATE_INDIFFERENCE
+        for at in self.works:
+            yield from goal_values_of(self.cells, shape, at, confirms=confirms)
 
     def _select(self, decision: Decision) -> None:
         """Order what is feasible, and have the first told apart from those that stand beside it."""
@@ -363,10 +448,27 @@ def first_shapes(candidates: Sequence[Contender], count: int) -> list[Contender]
     return list(found.values())[:count]
 
 
-def runs_of(cells: Cells, shape: Shape, kind: str, *, confirms: bool = False) -> list[list[Seen]]:
+def goal_values_of(
+    cells: Cells, shape: Shape, work: int, *, confirms: bool = False
+) -> Iterable[tuple[list[float], float]]:
+    """For every goal of a workload: one value a repeat, above 0 where it is met, and what makes no difference."""
+    load = cells.loaded.works[work].load
+    for goal in cells.loaded.need.need.time_goals():
+        runs = runs_of(cells, shape, goal.kind, confirms=confirms, works=[work])
+        shares = [run[0].response.share_within(goal.within_ns) or 0.0 for run in runs]
+        yield [share - goal.percentile / 100 for share in shares], _SHARE_INDIFFERENCE
+    if load.kind == "open":
+        # A queue that grows without end may still be short when a run is over: capacity tells.
+        full = runs_of(cells, shape, SATURATED, confirms=confirms, works=[work])
+        yield [math.log(run[0].requests_per_s / load.rate_per_s) for run in full], _RATE_INDIFFERENCE
+
+
+def runs_of(
+    cells: Cells, shape: Shape, kind: str, *, confirms: bool = False, works: Sequence[int] | None = None
+) -> list[list[Seen]]:
     """What runs of a shape gave: a list a repeat, with one a workload; until the first that is not there."""
     found: list[list[Seen]] = []
-    works = range(len(cells.loaded.works))
+    works = range(len(cells.loaded.works)) if works is None else works
     while all(Asked(shape, work, kind, len(found), confirms) in cells.seen for work in works):
         found.append([cells.seen[Asked(shape, work, kind, len(found), confirms)] for work in works])
     return found

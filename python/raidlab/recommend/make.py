@@ -8,8 +8,9 @@ from raidlab.directory import Directory
 from raidlab.errors import OutputError
 from raidlab.recommend.answer import document_of
 from raidlab.recommend.cells import Cells
-from raidlab.recommend.decide import SHOWN, Decider, effort_of, first_shapes
+from raidlab.recommend.decide import SHOWN, Decider, Decision, effort_of, first_shapes
 from raidlab.recommend.load import LoadedNeed
+from raidlab.recommend.margins import Margins, WorkMargins
 from raidlab.recommend.study_file import study_text
 from raidlab.results.recommendation import RECOMMENDATION, Recommendation, recommendation_text
 from raidlab.run.interrupt import StopFlag, catching_signals
@@ -28,14 +29,26 @@ def make_recommendation(
     cells = Cells(loaded, progress, stop, max(200, requests // _QUICK_SHARE) if quick else requests)
     with catching_signals(stop):
         decider = Decider(loaded, cells, effort_of(loaded, quick=quick))
-        progress.begin("simulating", decider.expected_cells())
-        try:
-            with cells:
+        progress.begin("simulating", decider.expected_requests(), unit="request")
+        with cells:
+            try:
                 decision = decider.decide()
-        finally:
-            progress.end()
-    first = first_shapes(decision.feasible, SHOWN)
-    return document_of(decision, study_text(loaded, first, cells.warm_up) if first else "")
+            finally:
+                progress.end()
+            margins = _margins(decision, progress, quick=quick)
+    first = first_shapes(decision.feasible, SHOWN) if decision.is_chosen else []
+    study = study_text(loaded, first, cells.warm_up) if first else ""
+    return document_of(decision, study, margins, is_cut_short=stop())
+
+
+def _margins(decision: Decision, progress: Progress, *, quick: bool) -> Margins:
+    """What of the work would change the answer, where there is one and time for it."""
+    if decision.answer is None:
+        return Margins()
+    if decision.interrupted or quick:
+        why = "as it was interrupted" if decision.interrupted else "with --quick"
+        return Margins(unseen=[f"other shares of reads and other loads, {why}"])
+    return WorkMargins(decision, progress).find()
 
 
 def write_recommendation(document: Recommendation, folder: Path) -> None:

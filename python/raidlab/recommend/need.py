@@ -13,10 +13,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from raidlab.study.units import parse_rate_per_s
+from raidlab.study.units import parse_disk_size, parse_rate_per_s
 from raidlab.study.words import Bytes, Depth, DeviceOf, Line, Name, Prose, Table, TimeNs, list_from_one
 from raidlab.study.workload import Workload
 
+DiskSize = Annotated[int, BeforeValidator(parse_disk_size)]
 RatePerS = Annotated[float, BeforeValidator(parse_rate_per_s), Field(le=1e9)]
 Positive = Annotated[float, Field(gt=0)]
 LEVELS = ("raid0", "raid1", "raid10", "raid01", "raid5", "raid6", "raid50", "raid60")
@@ -39,7 +40,7 @@ class HeldDevice(Table):
     """What one costs, in whatever currency ``budget`` is."""
     at_most: Annotated[int, Field(ge=1, le=256, strict=True)]
     """How many there can be, spares included."""
-    capacity: Bytes | None = None
+    capacity: DiskSize | None = None
     """Of one as it is sold, where its model is smaller (flash); that of the model when left out."""
     afr_percent: Annotated[float, Field(gt=0, lt=100)] | None = None
     """How many of a hundred fail in a year; without it nothing is said of losses."""
@@ -113,7 +114,7 @@ class TimeGoals(Table):
 class Goals(TimeGoals):
     """What every answer meets."""
 
-    capacity: Bytes | None = None
+    capacity: DiskSize | None = None
     """User data that must fit."""
     tolerate: Annotated[int, Field(ge=0, le=16, strict=True)] = 0
     """How many disks may fail, whichever they are, before anything is lost."""

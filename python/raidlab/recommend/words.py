@@ -66,6 +66,30 @@ def missed_words(missed: Shortfall) -> str:
     return f"{names.get(missed.need, missed.need)} of {has} instead of {wants}"
 
 
+def limit_words(need: str, at: float) -> str:
+    """What a need would have to ask for more than, to put the answer out.
+
+    Examples
+    --------
+    >>> limit_words("p90", 48.3e6), limit_words("tolerate", 1)
+    ('p90 must stay below 48.3 ms', 'more than 1 failure must be borne')
+    """
+    said = value_words(need, at)
+    match need:
+        case "capacity":
+            return f"more than {said} of user data must fit"
+        case "tolerate":
+            return f"more than {said} failure{'' if at == 1 else 's'} must be borne"
+        case "budget":
+            return f"less than {said} may be spent"
+        case "watts":
+            return f"less than {said} may be drawn"
+        case "loss_per_year":
+            return f"a loss a year of less than {said} is needed"
+        case _:
+            return f"{need} must stay below {said}"
+
+
 def rule_words(rule: str) -> str:
     """A rule by which arrays are dropped."""
     return _RULES.get(rule, rule)
@@ -130,11 +154,12 @@ def format_hours(time_ns: float) -> str:
 
 def sentence_of(decision: Decision) -> str:
     """The answer in a sentence."""
+    if decision.interrupted and not decision.is_chosen:
+        return _undecided_words(decision)
     goals = "meets the need"
     if not decision.feasible:
         near = f"; {len(decision.undecided)} could not be told apart from a goal" if decision.undecided else ""
-        stopped = "Not decided: the search was interrupted" if decision.interrupted else "None: no array"
-        return f"{stopped}{near}." if decision.interrupted else f"{stopped} of these disks {goals}{near}."
+        return f"None: no array of these disks {goals}{near}."
     first, asked = decision.feasible[0], decision.loaded.need.asked
     others = [one.name for one in decision.tied]
     cost = f" for {money_words(first.cost)}" if first.cost is not None else ""
@@ -143,8 +168,36 @@ def sentence_of(decision: Decision) -> str:
     if others:
         more = f" and {len(others) - 3} others" if len(others) > 3 else ""
         tied = f" Not told apart from it: {', '.join(others[:3])}{more}."
-    stopped = " (interrupted: not all was looked at)" if decision.interrupted else ""
+    stopped = " by the search alone; interrupted before that was confirmed" if decision.interrupted else ""
     return f"{first.name}{cost}: {title} that {goals}{stopped}.{tied}{_open_words(decision, first)}"
+
+
+def _undecided_words(decision: Decision) -> str:
+    """What an interruption left open before anything was chosen."""
+    met, asked = decision.feasible, decision.loaded.need.asked
+    so_far = "no array was shown to meet the need"
+    if met:
+        more = f" and {len(met) - 1} more" if len(met) > 1 else ""
+        so_far = f"{met[0].name}{more} meet{'' if more else 's'} the need"
+    best = "the cheapest" if asked == "cheapest" else "the fastest"
+    return f"Not decided: interrupted before {best} was found. So far {so_far}."
+
+
+def unknown_words(decision: Decision) -> str:
+    """What is not known of an answer that was interrupted."""
+    unseen, open_goals = decision.unseen, len(decision.undecided)
+    unknown = []
+    if unseen:
+        are = "array was" if len(unseen) == 1 else "arrays were"
+        unknown.append(f"{len(unseen)} {are} not looked at to the end (such as {unseen[0].name})")
+    if open_goals:
+        unknown.append(f"{open_goals} not told apart from a goal")
+    if not decision.is_chosen:
+        unknown.append("those that meet the need were not told apart from one another")
+    if decision.stage in ("goals", "selection", "near misses"):
+        unknown.append("what asking less would admit was not looked at")
+    unknown.append("no figure is confirmed with fresh seeds")
+    return f"Interrupted, so nothing is promised: {'; '.join(unknown)}."
 
 
 def _open_words(decision: Decision, first: Contender) -> str:

@@ -20,6 +20,8 @@ _NO_PARAMETERS = ("name", "description", "provenance", "kind")
 _WORDS = {True: "yes", False: "no", None: "-"}
 # A list longer than this is told by its length.
 _LONGEST = 3
+# Of parameters without a source so many are named where they are counted.
+_MOST_NAMED = 6
 _NO_DEVICE: BlockDevice = {"name": ""}
 
 
@@ -45,8 +47,18 @@ class ModelledHardware:
     @property
     def counts(self) -> str:
         """How many parameters have which provenance."""
-        words = [row.status or "not said" for row in self.rows]
-        return ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+        words = [row.status for row in self.rows if row.status]
+        told = [f"{words.count(word)} {word}" for word in dict.fromkeys(words)]
+        return ", ".join([*told, *self._unsaid()])
+
+    def _unsaid(self) -> list[str]:
+        """Which parameters nothing is said of, as the count alone would leave a reader to look for them."""
+        names = [row.name for row in self.rows if not row.status]
+        if not names:
+            return []
+        shown = ", ".join(names[:_MOST_NAMED])
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        return [f"{len(names)} without a word of where they come from ({shown}{more})"]
 
 
 def hardware_of(analysis: Analysis) -> list[ModelledHardware]:

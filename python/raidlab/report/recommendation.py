@@ -37,7 +37,7 @@ def write_recommendation_page(answer: Recommendation, folder: Path) -> Path:
 
 def render_recommendation(answer: Recommendation) -> str:
     """The page's text."""
-    ranked = [one for one in answer["arrays"] if one["rank"] is not None]
+    ranked = [one for one in answer["arrays"] if one["verdict"] == "meets"]
     near = [one for one in answer["arrays"] if one["verdict"] == "not decided"]
     figure = figure_of(answer)
     return fill(
@@ -47,6 +47,8 @@ def render_recommendation(answer: Recommendation) -> str:
         figure=None if figure is None else shown(figure),
         keys=answer["percentiles"],
         has_loss=any(one["loss_per_year"] is not None for one in answer["arrays"]),
+        has_against=any(one["against_first"] for one in ranked),
+        has_open=bool(near),
         rows=[_row(one, answer) for one in [*ranked[:_MOST_ROWS], *near]],
         more=max(0, len(ranked) - _MOST_ROWS),
     )
@@ -56,6 +58,7 @@ def _row(one: RecommendedArray, answer: Recommendation) -> dict[str, Any]:
     figures, loss, cost = one["figures"], one["loss_per_year"], one["cost"]
     interval = None if figures is None else figures["requests_per_s_interval"]
     place = "not decided" if one["verdict"] == "not decided" else "not told apart" if one["is_tied"] else one["rank"]
+    place = "not ordered" if place is None else place
     return {
         "place": place,
         "is_first": one["rank"] == 1,

@@ -16,7 +16,7 @@ from raidlab.reading import read_text
 from raidlab.study.units import format_bytes
 
 RECOMMENDATION = "recommendation.json"
-VERSION = 1
+VERSION = 2
 # Of the tools that would build an array, the one whose layouts are those simulated.
 SIMULATED_TOOL = "mdadm"
 # Levels as they are written for a reader, the simplest first.
@@ -93,6 +93,21 @@ class Relaxation(TypedDict):
     gain: str
 
 
+class AnswerTurn(TypedDict):
+    """One thing that would change the answer: where it turns, who is first beyond, and how that is known."""
+
+    axis: str
+    """A key of the need, ``read`` (in percent), ``depth`` or ``rate``, or the price of a disk."""
+    now: float
+    turns_at: float
+    low: float | None
+    high: float | None
+    instead: str
+    how: str
+    """``counted``, ``reckoned`` or ``simulated``."""
+    words: str
+
+
 class Recommendation(TypedDict):
     """The answer to a need."""
 
@@ -117,6 +132,12 @@ class Recommendation(TypedDict):
     arrays: list[RecommendedArray]
     dropped: list[Dropped]
     relaxations: list[Relaxation]
+    turns: list[AnswerTurn]
+    """The nearest first; none where nothing meets the need."""
+    unturned: list[str]
+    """Along what nothing turns."""
+    unseen: list[str]
+    """What would change the answer was not looked at along this."""
     commands: dict[str, list[str]]
     study: str
 

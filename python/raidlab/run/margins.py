@@ -4,8 +4,7 @@ Invariants:
 
 - Only modelled devices on a virtual clock are asked: `Simulation` refuses every other target, and has no way to one.
 - Both arrays see the same requests at every place, so what is bisected is the mean of paired log ratios.
-- The place is known to `TOLERANCE` of its axis, and its interval follows from where each repeat by itself would cross.
-- Where nothing turns within the axis' range, the answer is None, not its end.
+- How a place is looked for, and what its interval is, is in `raidlab.stats.turning`.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from raidlab.run.pool import PoolRunner
 from raidlab.run.request import cell_request
 from raidlab.run.runner import Runner
 from raidlab.run.schedule import Schedule, bytes_per_s
-from raidlab.stats import mean_interval, student
-from raidlab.stats.bisection import bisected
+from raidlab.stats.turning import Range, turning
 from raidlab.study import Cell, LoadedStudy, expand
 from raidlab.study.expand import load_of
 from raidlab.study.schema import Array, Study
@@ -34,11 +32,8 @@ from raidlab.study.workload import Load, Workload
 
 SimulatedAxis = Literal["read", "chunk", "response", "depth"]
 SIMULATED_AXES: tuple[SimulatedAxis, ...] = get_args(SimulatedAxis)
-TOLERANCE = 0.02
 # Fewer repeats give an interval that is mostly Student's factor.
 LEAST_REPEATS = 6
-# Around a crossing, in widths of the tolerance, curves are taken for straight.
-_WINDOW = 2
 _CHUNKS = (4 << 10, 16 << 20)
 _DEPTHS = (1, 1024)
 # A response time is looked at up to so many times longer and shorter.
@@ -74,46 +69,6 @@ class TurningPoint:
     """How many were simulated to find it."""
 
 
-@dataclass(frozen=True)
-class _Axis:
-    """A range to look in; places are worked with on a scale of their own."""
-
-    now: float
-    low: float
-    high: float
-    is_share: bool
-    """Whether places are shares, and no lengths of which only ratios tell."""
-    whole: int = 0
-    """What places are multiples of; 0 where they are anything."""
-
-    def scaled(self, place: float) -> float:
-        return place if self.is_share else math.log(place)
-
-    def place(self, scaled: float) -> float:
-        place = scaled if self.is_share else math.exp(scaled)
-        return float(max(self.whole, self.whole * round(place / self.whole))) if self.whole else place
-
-    @property
-    def tolerance(self) -> float:
-        return TOLERANCE if self.is_share else math.log1p(TOLERANCE)
-
-    def are_close(self, first: float, second: float) -> bool:
-        """Whether two places are as near as they need to be, or have none between them."""
-        middle = self.place((first + second) / 2)
-        return abs(first - second) <= self.tolerance or middle in (self.place(first), self.place(second))
-
-    def outwards(self, end: float) -> list[float]:
-        """Places from now to an end of the range, ever farther apart."""
-        start, last = self.scaled(self.now), self.scaled(end)
-        step, found = 4 * self.tolerance if self.is_share else math.log(1.5), []
-        distance = step
-        while distance < abs(last - start):
-            found.append(start + math.copysign(distance, last - start))
-            distance += step
-            step *= 1.5
-        return [*found, last] if last != start else []
-
-
 @dataclass
 class Simulation:
     """Two arrays of a study under one of its workloads, at any place of an axis."""
@@ -139,59 +94,9 @@ class Simulation:
 
     def crossing(self, axis: SimulatedAxis, *, upwards: bool) -> TurningPoint | None:
         """The nearest place on one side from which on the second is ahead; None where there is none."""
-        range_ = self._range(axis)
-        before, now = range_.scaled(range_.now), self.logs(axis, range_.now)
-        if now is None or sum(now) <= 0:
-            return None
-        begun = self.cells
-        for scaled in range_.outwards(range_.high if upwards else range_.low):
-            logs = self.logs(axis, range_.place(scaled))
-            if logs is None:
-                return None
-            if _is_behind(logs):
-                return self._between(axis, range_, before, scaled, begun)
-            before = scaled if sum(logs) > 0 else before
-        return None
-
-    def _between(
-        self, axis: SimulatedAxis, range_: _Axis, ahead: float, behind: float, begun: int
-    ) -> TurningPoint | None:
-        ends = bisected(ahead, behind, lambda scaled: self._is_ahead(axis, range_.place(scaled)), range_.are_close)
-        if ends is None:
-            return None
-        found = self._by_repeat(axis, range_, *ends)
-        interval = mean_interval(found)
-        low, high = interval or (None, None)
-        at = math.fsum(found) / len(found)
-        back = (lambda value: value) if range_.is_share else math.exp
-        low, high = (None if end is None else _within(back(end), range_) for end in (low, high))
-        return TurningPoint(range_.now, _within(back(at), range_), low, high, self.cells - begun)
-
-    def _is_ahead(self, axis: SimulatedAxis, place: float) -> bool | None:
-        logs = self.logs(axis, place)
-        return None if logs is None else sum(logs) > 0
-
-    def _by_repeat(self, axis: SimulatedAxis, range_: _Axis, ahead: float, behind: float) -> list[float]:
-        """Where each repeat crosses: its own height above the common slope around the crossing."""
-        middle, reach = (ahead + behind) / 2, _WINDOW * range_.tolerance
-        ends = [
-            min(max(middle + side * reach, range_.scaled(range_.low)), range_.scaled(range_.high)) for side in (-1, 1)
-        ]
-        points = []
-        for scaled in dict.fromkeys(range_.scaled(range_.place(one)) for one in (*ends, ahead, behind, middle)):
-            logs = self.logs(axis, range_.place(scaled))
-            if logs is not None:
-                points.append((scaled, logs))
-        mean_x = math.fsum(x for x, _ in points) / len(points)
-        means = [(x, math.fsum(logs) / len(logs)) for x, logs in points]
-        mean_y = math.fsum(y for _, y in means) / len(means)
-        spread = math.fsum((x - mean_x) ** 2 for x, _ in means)
-        slope = math.fsum((x - mean_x) * (y - mean_y) for x, y in means) / spread if spread else 0.0
-        # A slope that chance has turned round says nothing of where repeats would cross.
-        if slope * (behind - ahead) >= 0:
-            return [middle]
-        heights = [math.fsum(each) / len(points) for each in zip(*(logs for _, logs in points), strict=True)]
-        return [mean_x - height / slope for height in heights]
+        range_, begun = self._range(axis), self.cells
+        found = turning(range_, lambda place: self.logs(axis, place), upwards=upwards)
+        return None if found is None else TurningPoint(range_.now, found.at, found.low, found.high, self.cells - begun)
 
     def logs(self, axis: SimulatedAxis, place: float) -> list[float] | None:
         """The log ratio of first to second in every repeat; None where the response time cannot be held there."""
@@ -209,21 +114,21 @@ class Simulation:
     def _names(self) -> tuple[str, str]:
         return self.pair.first, self.pair.second
 
-    def _range(self, axis: SimulatedAxis) -> _Axis:
+    def _range(self, axis: SimulatedAxis) -> Range:
         workload = self._workload
         match axis:
             case "read":
-                return _Axis(workload.read, 0.0, 1.0, is_share=True)
+                return Range(workload.read, 0.0, 1.0, is_share=True)
             case "depth":
                 now = float(self.pair.depth)
-                return _Axis(now, _DEPTHS[0], max(_DEPTHS[1], now), is_share=False, whole=1)
+                return Range(now, _DEPTHS[0], max(_DEPTHS[1], now), is_share=False, whole=1)
             case "chunk":
                 now = float(self._chunk())
                 low, high = max(_CHUNKS[0], now / _FARTHEST_CHUNK), min(_CHUNKS[1], now * _FARTHEST_CHUNK)
-                return _Axis(now, min(low, now), max(high, now), is_share=False, whole=_CHUNK_STEP)
+                return Range(now, min(low, now), max(high, now), is_share=False, whole=_CHUNK_STEP)
             case "response":
                 held = self.pair.held_ms or 0.0
-                return _Axis(held, held / _FARTHEST_RESPONSE, held * _FARTHEST_RESPONSE, is_share=False)
+                return Range(held, held / _FARTHEST_RESPONSE, held * _FARTHEST_RESPONSE, is_share=False)
 
     def reason_against(self, axis: SimulatedAxis) -> str:
         """Why nothing can be moved along an axis; empty where it can."""
@@ -350,16 +255,6 @@ def _rate(answer: CellAnswer, cell: Cell) -> float:
     if rate <= 0:
         raise CellFailedError(f"{cell.name}: nothing was served while it was measured; measure for longer")
     return rate
-
-
-def _is_behind(logs: Sequence[float]) -> bool:
-    """Whether the first is shown to be behind."""
-    high = student(list(logs), symmetric=True).high
-    return high is not None and high < 0
-
-
-def _within(place: float, range_: _Axis) -> float:
-    return min(max(place, range_.low), range_.high)
 
 
 def _chunks(tree: Tree) -> set[int]:

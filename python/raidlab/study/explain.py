@@ -23,10 +23,12 @@ from raidlab.study.find import did_you_mean
 from raidlab.study.places import Place, value_at
 from raidlab.study.units import (
     BYTES_ACCEPTED,
+    DISK_SIZE_ACCEPTED,
     MOMENT_ACCEPTED,
     RATE_ACCEPTED,
     TIME_ACCEPTED,
     parse_bytes,
+    parse_disk_size,
     parse_moment_ns,
     parse_rate_per_s,
     parse_time_ns,
@@ -36,6 +38,7 @@ from raidlab.study.words import size_from_text
 # What is read by a function of ours, and by which words.
 _READ_BY: dict[object, str] = {
     parse_bytes: BYTES_ACCEPTED,
+    parse_disk_size: DISK_SIZE_ACCEPTED,
     size_from_text: BYTES_ACCEPTED,
     parse_time_ns: TIME_ACCEPTED,
     parse_moment_ns: MOMENT_ACCEPTED,

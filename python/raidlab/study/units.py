@@ -3,8 +3,8 @@
 Invariants:
 
 - Inside raidlab a size is a whole number of bytes and a time a whole number of nanoseconds; text stays at the edges.
-- KiB, MiB, GiB, TiB (and K, M, G, T) are powers of 1024; kB, MB, GB, TB are powers of 1000. A bare number of bytes is
-  allowed, a bare time is not: nobody can see whether 200 means milliseconds.
+- KiB to PiB (and K to P) are powers of 1024; kB to PB are powers of 1000. A bare number of bytes is allowed, but not
+  where whole disks are meant; a bare time is not: nobody can see whether 200 means milliseconds.
 - No size is above 1 EiB and no time above a year: sums of them stay within 64 bits.
 - A size that is not a whole number of bytes, or a time that is not a whole number of nanoseconds, is refused rather
   than rounded.
@@ -16,7 +16,7 @@ import re
 from fractions import Fraction
 
 _BYTE_UNITS = {"": 1, "b": 1}
-for _power, _letter in enumerate("kmgt", start=1):
+for _power, _letter in enumerate("kmgtp", start=1):
     # A lone letter is binary, as fio and mdadm read it.
     _BYTE_UNITS |= {_letter: 1024**_power, f"{_letter}ib": 1024**_power, f"{_letter}b": 1000**_power}
 _TIME_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
@@ -27,6 +27,7 @@ MOST_TIME_NS = 366 * 24 * 3600 * 10**9
 _LONGEST_TEXT = 40
 
 BYTES_ACCEPTED = "a size above 0 such as 4096, '8KiB', '1.5MiB' or '2MB'"
+DISK_SIZE_ACCEPTED = "a size above 0 with its unit, such as '500GB' or '60TB'"
 RATE_ACCEPTED = "a rate above 0 such as '300/s' or '18000/min'"
 TIME_ACCEPTED = "a time above 0 with its unit, such as '250us', '200ms' or '1.5s'"
 MOMENT_ACCEPTED = "a time with its unit, such as '0s', '200ms' or '1.5s'"
@@ -50,6 +51,20 @@ def parse_bytes(value: object) -> int:
     if exact.denominator != 1:
         raise ValueError("is not a whole number of bytes")
     return int(exact)
+
+
+def parse_disk_size(value: object) -> int:
+    """Read the size of a disk or an array: as `parse_bytes`, but with a unit, as nobody counts disks in bytes.
+
+    Examples
+    --------
+    >>> parse_disk_size("60TB")
+    60000000000000
+    """
+    is_bare = isinstance(value, int | float) or (isinstance(value, str) and re.fullmatch(r"\s*[\d_.]+\s*", value))
+    if is_bare and not isinstance(value, bool):
+        raise ValueError("is a size without a unit")
+    return parse_bytes(value)
 
 
 def parse_time_ns(value: object) -> int:

@@ -6,11 +6,12 @@ table must say which.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from raidlab.analysis.checks.finding import INVALID, PASS, Finding
 from raidlab.analysis.metrics import Analysis
-from raidlab.study.check import difference_of
+from raidlab.study.check import EQUAL_TOLERANCE, difference_of
+from raidlab.study.schema import Compare
 from raidlab.study.units import format_bytes
 
 NAME = "equal_capacity"
@@ -34,6 +35,14 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                     remedy += " How many disks a controller's volume has, its owner says: disks = 8, beside volume."
                 yield Finding(NAME, target, INVALID, evidence, remedy)
             else:
-                largest = max(sizes)
-                same = f"{format_bytes(largest)} of user capacity" if key == "user_bytes" else f"{largest} members"
-                yield Finding(NAME, target, PASS, f"All arrays of '{compare.title}' have {same}.")
+                yield Finding(NAME, target, PASS, said_of_equal(compare, sizes))
+
+
+def said_of_equal(compare: Compare, sizes: Sequence[int]) -> str:
+    """What the arrays of a table share, and that this was looked at: they need not share anything else."""
+    least, most, percent = min(sizes), max(sizes), f"{100 * EQUAL_TOLERANCE:g} %"
+    if compare.equal == "members":
+        return f"The arrays of '{compare.title}' are compared for equal members, and each has {most}."
+    shown = [format_bytes(least), format_bytes(most)]
+    held = shown[0] if shown[0] == shown[1] else f"{shown[0]} to {shown[1]} (within {percent})"
+    return f"The arrays of '{compare.title}' are compared for equal user capacity, and each has {held}."

@@ -73,6 +73,26 @@ def processor_time_us(point: Point, column: str) -> float | None:
     return None if spent_ns is None else spent_ns / NS_PER_US
 
 
+def _a_request(kind: str, title: str, column: str, whose: str) -> Metric:
+    return Metric(
+        kind=kind,
+        title=title,
+        unit="us",
+        meaning=f"processor time of {whose}, divided by the requests completed",
+        compute=lambda point, reference: processor_time_us(point, column),
+    )
+
+
+def _of_machine(kind: str, title: str, column: str, what: str) -> Metric:
+    return Metric(
+        kind=kind,
+        title=title,
+        unit="%",
+        meaning=f"share of this machine's processors that {what}",
+        compute=lambda point, reference: machine_percent(point, column),
+    )
+
+
 METRICS = (
     Metric(
         kind="host_cpu_percent",
@@ -95,40 +115,22 @@ METRICS = (
         meaning="the rest of host_cpu_percent: requests, accesses and their completions, copies; simulator only",
         compute=lambda point, reference: host_requests_percent(point),
     ),
-    Metric(
-        kind="cpu_user_per_request_us",
-        title="user CPU a request",
-        unit="us",
-        meaning="processor time of raidlab's threads in their own code, divided by the requests completed",
-        compute=lambda point, reference: processor_time_us(point, "cpu_user_ns"),
+    _a_request("cpu_user_per_request_us", "user CPU a request", "cpu_user_ns", "raidlab's threads in their own code"),
+    _a_request("cpu_system_per_request_us", "system CPU a request", "cpu_system_ns", "raidlab's threads in the kernel"),
+    _of_machine(
+        "machine_cpu_percent",
+        "processors, all programs",
+        "machine_busy_ns",
+        "was busy, whoever for: raidlab, the kernel, other programs",
     ),
-    Metric(
-        kind="cpu_system_per_request_us",
-        title="system CPU a request",
-        unit="us",
-        meaning="processor time of raidlab's threads in the kernel, divided by the requests completed",
-        compute=lambda point, reference: processor_time_us(point, "cpu_system_ns"),
+    _of_machine(
+        "kernel_threads_cpu_percent",
+        "processors, kernel threads",
+        "kernel_threads_ns",
+        "the kernel's own threads took: md's, a file system's, workers",
     ),
-    Metric(
-        kind="machine_cpu_percent",
-        title="processors, all programs",
-        unit="%",
-        meaning="share of this machine's processors that was busy, whoever for: raidlab, the kernel, other programs",
-        compute=lambda point, reference: machine_percent(point, "machine_busy_ns"),
-    ),
-    Metric(
-        kind="kernel_threads_cpu_percent",
-        title="processors, kernel threads",
-        unit="%",
-        meaning="share of this machine's processors that the kernel's own threads took: md's, a file system's, workers",
-        compute=lambda point, reference: machine_percent(point, "kernel_threads_ns"),
-    ),
-    Metric(
-        kind="kernel_threads_cpu_per_request_us",
-        title="kernel threads a request",
-        unit="us",
-        meaning="processor time of the kernel's own threads, divided by the requests completed",
-        compute=lambda point, reference: processor_time_us(point, "kernel_threads_ns"),
+    _a_request(
+        "kernel_threads_cpu_per_request_us", "kernel threads a request", "kernel_threads_ns", "the kernel's own threads"
     ),
     Metric(
         kind="context_switches_per_request",

@@ -34,6 +34,16 @@ def _streams_mb_s(point: Point, end: str) -> float | None:
     return moved / elapsed * 1000 if elapsed else 0.0
 
 
+def _of_streams(kind: str, way: str, verb: str, end: str) -> Metric:
+    return Metric(
+        kind=kind,
+        title=f"rates of streams, {way}",
+        unit="MB/s",
+        meaning=f"what streams {verb} the array, together, until the last of them ended",
+        compute=lambda point, reference: _streams_mb_s(point, end),
+    )
+
+
 METRICS = (
     Metric(
         kind="throughput_mb_s",
@@ -42,20 +52,8 @@ METRICS = (
         meaning="bytes of completed requests a second, over all members together; redundancy does not count",
         compute=lambda point, reference: throughput_mb_s(point),
     ),
-    Metric(
-        kind="streams_read_mb_s",
-        title="rates of streams, from the array",
-        unit="MB/s",
-        meaning="what streams read of the array, together, until the last of them ended",
-        compute=lambda point, reference: _streams_mb_s(point, "source"),
-    ),
-    Metric(
-        kind="streams_write_mb_s",
-        title="rates of streams, to the array",
-        unit="MB/s",
-        meaning="what streams write to the array, together, until the last of them ended",
-        compute=lambda point, reference: _streams_mb_s(point, "sink"),
-    ),
+    _of_streams("streams_read_mb_s", "from the array", "read of", "source"),
+    _of_streams("streams_write_mb_s", "to the array", "write to", "sink"),
     Metric(
         kind="throughput_per_disk_mb_s",
         title="throughput per disk",

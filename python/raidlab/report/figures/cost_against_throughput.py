@@ -38,7 +38,7 @@ def figure_of(answer: Recommendation) -> Figure | None:
     takes = "costs" if answer["has_prices"] else "takes in disks"
     caption = f"Each mark is an array: what it {takes}, and the {answer['figure']}. Filled: it meets the need."
     if len(_front_of(simulated, answer)) > 1:
-        caption += f" The line joins those that none beats in {what} and throughput."
+        caption += f" The line joins those that none is shown to beat in {what} and throughput."
     if answer["answer"] is not None:
         caption += " The ring is the answer."
     panel = _panel(answer, simulated, what)
