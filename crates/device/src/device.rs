@@ -453,7 +453,7 @@ impl Device {
         let TimedService { begun, service, release } = match &mut self.model {
             Model::Hdd(hdd) => TimedService::at(now, hdd.serve(at, kind, lba, sectors)),
             Model::Fixed(fixed) => TimedService::at(now, fixed.serve(kind, sectors)),
-            Model::Empirical(empirical) => TimedService::at(now, empirical.serve(kind, op.sequence)),
+            Model::Empirical(empirical) => TimedService::at(now, empirical.serve(&command, op.sequence, self.busy)),
             Model::Random(random) => TimedService::at(now, random.serve(kind, op.sequence)),
             Model::Drive(drive) => drive.serve(command),
             Model::Ssd(ssd) => ssd.serve(command),
@@ -482,7 +482,7 @@ impl Device {
             Model::Hdd(hdd) => hdd.serve_pair_write(at, read.lba, read.sectors),
             Model::Drive(drive) => drive.serve_pair_write(at.as_ns(), read.lba, read.sectors),
             Model::Fixed(fixed) => fixed.serve(OpKind::Write, read.sectors),
-            Model::Empirical(empirical) => empirical.serve_pair_write(read.sequence),
+            Model::Empirical(empirical) => empirical.serve_pair_write(&command(read, at), read.sequence, self.busy),
             Model::Random(random) => random.serve_pair_write(read.sequence),
             Model::Ssd(_) => unreachable!("refused when it was made"),
         };

@@ -1,0 +1,254 @@
+"""Fitting a device: ``raidlab device fit``.
+
+- ``situations``: what is asked of it, and what is held out
+- ``subject``: what is fitted, a target or a modelled device
+- ``table``: from what was measured to a device of kind ``empirical``
+- ``held_out``: what was held out, predicted
+
+Invariants:
+
+- A fit reads only, unless what it is given may be written: a file that raidlab makes, memory, or a device that is named
+  to be overwritten. Of what was only read the file has no writes, and the model refuses them.
+- The device that a fit gives is a function of the samples: measuring and fitting know each other by these alone.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from raidlab.errors import CellFailedError, InputError, RaidlabError
+from raidlab.measure.execute import made_members
+from raidlab.measure.fit.held_out import HeldOut, as_figure, predicted, stated_error_percent
+from raidlab.measure.fit.situations import Situation, Slot, situations, slots
+from raidlab.measure.fit.subject import FitSubject, ModelSubject, TargetSubject
+from raidlab.measure.fit.table import (
+    PROBABILITIES,
+    Measured,
+    Sample,
+    rows,
+    sample_of,
+    served_at_a_time,
+    together,
+)
+from raidlab.measure.places import Place, wanted_targets
+from raidlab.measure.plan import DIRECT, ResultLine
+from raidlab.reading import Plain
+from raidlab.run.interrupt import StopFlag, catching_signals
+from raidlab.run.progress import Progress, Silent
+from raidlab.study.units import format_bytes, format_time_ns
+
+SECTOR_BYTES = 4096
+# Between the first and the second turn, over all situations: worth a warning, and too much for any file.
+DRIFT_WARNED, DRIFT_REFUSED = 5.0, 20.0
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """All that a fit is told."""
+
+    target: str
+    budget_ns: int
+    quick: bool = False
+    destroy: Sequence[str] = ()
+    """The device, once more, if it may be overwritten."""
+    file_bytes: int = 512 * 1024**2
+    """The size of the file made in a directory."""
+    seed: int = 1
+    name: str = ""
+    """What the device is called; its target if left out."""
+
+
+@dataclass(frozen=True)
+class FittedDevice:
+    """A device as it was fitted, and how well."""
+
+    document: dict[str, Plain]
+    """What its file says."""
+    fitted: tuple[Measured, ...]
+    held_out: tuple[HeldOut, ...]
+    drift_percent: float
+    """How far the second turns were from the first, in the median situation."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def error_percent(self) -> float:
+        """What the error of a throughput stays below with 90 %."""
+        return stated_error_percent(self.held_out)
+
+
+class DriftError(RaidlabError):
+    """The device, or the machine around it, did not stay the same."""
+
+    exit_code = 3
+
+
+def may_write(place: Place) -> bool:
+    """Whether a fit may write: to what raidlab makes itself, or what is given up."""
+    return place.kind in ("directory", "memory") or place.given_up
+
+
+def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: StopFlag | None = None) -> FittedDevice:
+    """Measure a target and fit a device to it.
+
+    Raises
+    ------
+    RaidlabError
+        Before anything is measured for what cannot be, or must not be; later where the target fails, or drifts by more
+        than 20 %.
+    KeyboardInterrupt
+        Where it was to stop: half a fit is none.
+    """
+    target = wanted_targets([asked.target], asked.destroy, writes=False, file_bytes=asked.file_bytes)[0]
+    place = target.places[0]
+    if target.tree is not None or place.kind == "null":
+        accepted = "a file, a directory, a block device or memory"
+        raise InputError.one("TARGET", "is no device that could be fitted", value=f"'{target.word}'", accepted=accepted)
+    if place.given_up:
+        # What may not be written is refused here, not in the middle.
+        wanted_targets([asked.target], asked.destroy, writes=True, file_bytes=asked.file_bytes)
+    plan = slots(
+        situations(writes=may_write(place), quick=asked.quick, size_bytes=place.used_bytes), asked.budget_ns, asked.seed
+    )
+    line = ResultLine(target.title, DIRECT, "independent(1)", target.places)
+    stop = stop or StopFlag()
+    with catching_signals(stop), made_members([line], {line.name: {"kind": "member"}}) as members:
+        subject = TargetSubject(members[line.name][0], place.used_bytes, asked.seed, stop)
+        try:
+            samples = measured_samples(subject, plan, progress or Silent())
+        except CellFailedError as error:
+            raise line.error_at_target(error) from None
+    date, took = time.strftime("%Y-%m-%d"), format_time_ns(asked.budget_ns)
+    source = f"{described(place)}, on {date}, in {took}, seed {asked.seed}"
+
+    return fitted_device(samples, asked.name or target.title, place.used_bytes, source, asked.seed)
+
+
+def fit_model(parameters: dict[str, Plain], capacity_bytes: int, asked: FitRequest) -> FittedDevice:
+    """Fit a modelled device through the same plan: what it is, is known."""
+    plan = slots(situations(writes=True, quick=asked.quick, size_bytes=capacity_bytes), asked.budget_ns, asked.seed)
+    samples = measured_samples(ModelSubject(parameters, capacity_bytes, asked.seed), plan, Silent())
+    return fitted_device(samples, asked.name or "fitted", capacity_bytes, "a modelled device", asked.seed)
+
+
+def described(place: Place) -> str:
+    """A target in words."""
+    what = {"directory": "a file in", "file": "the file", "block": "the device", "memory": "the target"}[place.kind]
+    return f"{what} {place.word} ({format_bytes(place.used_bytes)})"
+
+
+def measured_samples(subject: FitSubject, plan: Sequence[Slot], progress: Progress) -> list[Sample]:
+    """Run the turns one after another."""
+    samples = []
+    progress.begin("fitting", len(plan))
+    try:
+        for slot in plan:
+            samples.append(sample_of(slot.situation, slot.turn, subject.ask(slot)))
+            progress.advance()
+    finally:
+        progress.end()
+    return samples
+
+
+def drift_percent(measured: Sequence[Measured]) -> float:
+    """How far the mean times of the second turns are from those of the first, in the median situation."""
+    logs = [math.log(one.turns[-1].mean_ns / one.turns[0].mean_ns) for one in measured if len(one.turns) > 1]
+    return 100 * (math.exp(median(logs)) - 1) if logs else 0.0
+
+
+def fitted_device(samples: Sequence[Sample], name: str, capacity_bytes: int, source: str, seed: int) -> FittedDevice:
+    """The device that samples tell of.
+
+    Raises `DriftError` where it changed by more than 20 % meanwhile.
+    """
+    measured = together(samples)
+    drift = drift_percent(measured)
+    if abs(drift) > DRIFT_REFUSED:
+        raise DriftError(
+            f"'{name}' became {abs(drift):.0f} % {'slower' if drift > 0 else 'faster'} while it was measured, in the "
+            "median situation, so there is nothing to fit; give it the machine to itself, let it get steady, or take a "
+            "longer --budget"
+        )
+    fitted = [one for one in measured if not one.situation.held_out]
+    servers = served_at_a_time(fitted)
+    device: dict[str, Plain] = {
+        "kind": "empirical",
+        "name": name,
+        "description": f"Fitted from {source}.",
+        "capacity_bytes": capacity_bytes // SECTOR_BYTES * SECTOR_BYTES,
+        "sector_bytes": SECTOR_BYTES,
+        "servers": servers,
+        "scheduler": "fifo",
+        "probabilities": list(PROBABILITIES),
+        "measured": [dict(row) for row in rows(fitted, servers)],
+    }
+    held = predicted(device, [one for one in measured if one.situation.held_out], seed)
+    notes = _notes(fitted, drift)
+    device["provenance"] = _provenance(fitted, held, notes)
+    found = FittedDevice(device, tuple(fitted), tuple(held), drift, notes)
+    # A task of two requests is no figure of the form that validation takes.
+    tolerance = max(1.0, round(found.error_percent, 1))
+    device["held_out"] = [as_figure(one, f"raidlab device fit, {source}", tolerance) for one in held]
+    device["fit"] = {
+        "error_percent": round(found.error_percent, 2),
+        "drift_percent": round(drift, 2),
+        "requests": sum(one.requests for one in measured),
+        "seed": seed,
+    }
+    return found
+
+
+def _notes(fitted: Sequence[Measured], drift: float) -> tuple[str, ...]:
+    notes = []
+    if abs(drift) > DRIFT_WARNED:
+        notes.append(f"the second turns took {drift:+.0f} % against the first, in the median situation")
+    few = [one for one in fitted if one.requests < _FEW]
+    if few:
+        least = min(few, key=lambda one: one.requests)
+        notes.append(
+            f"{len(few)} of {len(fitted)} situations have fewer than {_FEW} requests, the least {least.requests} "
+            f"({least.situation.name}): their tails are guesses; a longer --budget has more"
+        )
+    if not any(one.situation.op == "write" for one in fitted):
+        notes.append("nothing was written, so the model refuses writes")
+    return tuple(notes)
+
+
+# A p99 of fewer is not seen at all.
+_FEW = 100
+
+
+def _provenance(fitted: Sequence[Measured], held: Sequence[HeldOut], notes: Sequence[str]) -> dict[str, Plain]:
+    requests = sum(one.requests for one in fitted)
+    worst = max(held, key=lambda one: abs(one.rate_error_percent))
+    rates = [abs(one.rate_error_percent) for one in held]
+    why = (
+        f"{len(fitted)} situations, each measured twice, {requests} requests; {len(held)} others predicted within "
+        f"{median(rates):.1f} % (median) and {abs(worst.rate_error_percent):.1f} % (worst, {worst.situation.name})"
+    )
+    return {
+        "capacity_bytes": {"status": "measured", "why": "what the target holds"},
+        "sector_bytes": {"status": "assumed", "why": "less was not measured"},
+        "servers": {"status": "fitted", "why": "the least depth beyond which no random request gains 4 % throughput"},
+        "scheduler": {"status": "assumed", "why": "the order in which it serves what waits is not seen"},
+        "probabilities": {"status": "assumed", "why": "a grid that is finer in the tail"},
+        "measured": {"status": "fitted", "why": "; ".join([why, *notes])},
+    }
+
+
+__all__ = [
+    "DriftError",
+    "FitRequest",
+    "FittedDevice",
+    "HeldOut",
+    "Measured",
+    "Situation",
+    "drift_percent",
+    "fit_model",
+    "fit_target",
+    "fitted_device",
+    "measured_samples",
+]
