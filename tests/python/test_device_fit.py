@@ -1,10 +1,11 @@
-"""``raidlab device fit``: known devices come back, held-out situations and arrays are predicted, and nothing is guessed."""
+"""``raidlab device fit``: known devices come back, what was held out and arrays are predicted, nothing is guessed."""
 
 from __future__ import annotations
 
 import json
 import math
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,8 @@ def test_what_cannot_be_fitted_is_refused_before_it_begins(tmp_path: Path) -> No
 
 def sample(situation: Situation, turn: int, mean_us: float) -> Sample:
     times = Histogram.of({"value_ns": [int(1e3 * mean_us)], "count": [1000]})
-    return Sample(situation, turn, 1000, int(1e6 * mean_us / situation.depth), 1e3 * mean_us, times)
+    elapsed_ns = int(1e6 * mean_us / max(situation.depth, 0.5))
+    return Sample(situation, turn, 1000, elapsed_ns, 1e3 * mean_us, 1e3 * mean_us, times)
 
 
 def test_a_device_that_changes_is_not_fitted() -> None:
@@ -175,7 +177,7 @@ def test_quantiles_keep_the_mean() -> None:
     mean_ns = (700 * 1000 + 290 * 2000 + 10 * 90_000) / 1000
     found = quantiles_us(times, mean_ns)
     pairs = list(zip(PROBABILITIES, found, strict=True))
-    area = sum((q - p) * (a + b) / 2 for (p, a), (q, b) in zip(pairs, pairs[1:], strict=False))
+    area = sum((q - p) * (a + b) / 2 for (p, a), (q, b) in pairwise(pairs))
     assert area == pytest.approx(mean_ns / 1000, rel=1e-3)
     assert found == sorted(found)
 

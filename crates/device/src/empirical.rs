@@ -57,7 +57,7 @@ pub struct EmpiricalSpec {
 }
 
 impl EmpiricalSpec {
-    /// Mean service time of an operation of `bytes` bytes at a random place when nothing else is in service; without a table
+    /// Mean service time of an operation of `bytes` bytes at a random place when nothing else is there; without a table
     /// size is part of what was measured.
     pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, SpecError> {
         let mean_ns = match self.table()? {
@@ -139,26 +139,26 @@ impl Empirical {
         Empirical { seed: seed.named("service"), times, ..*self }
     }
 
-    /// The service of the device's operation number `sequence`, all of it overhead; with it `busy` are in service.
+    /// The service of the device's operation number `sequence`, all of it overhead; with it `present` are there.
     #[inline]
-    pub(crate) fn serve(&mut self, command: &Command, sequence: u64, busy: usize) -> Service {
+    pub(crate) fn serve(&mut self, command: &Command, sequence: u64, present: usize) -> Service {
         let probability = self.seed.child(sequence).draws().unit();
-        self.draw(command, probability, busy)
+        self.draw(command, probability, present)
     }
 
     /// The write of a pair after its read, operation number `sequence`: a second draw of the same number.
-    pub(crate) fn serve_pair_write(&mut self, read: &Command, sequence: u64, busy: usize) -> Service {
+    pub(crate) fn serve_pair_write(&mut self, read: &Command, sequence: u64, present: usize) -> Service {
         let mut draws = self.seed.child(sequence).draws();
         draws.next_u64();
         let probability = draws.unit();
-        self.draw(&Command { kind: OpKind::Write, ..*read }, probability, busy)
+        self.draw(&Command { kind: OpKind::Write, ..*read }, probability, present)
     }
 
     #[inline]
-    fn draw(&mut self, command: &Command, probability: f64, busy: usize) -> Service {
+    fn draw(&mut self, command: &Command, probability: f64, present: usize) -> Service {
         let overhead = match &mut self.times {
             Times::Plain(quantiles) => quantiles[usize::from(command.kind != OpKind::Read)].quantile_ns(probability),
-            Times::Table(table) => table.quantile_ns(command, self.sector_bytes, busy, probability),
+            Times::Table(table) => table.quantile_ns(command, self.sector_bytes, present, probability),
         };
         Service { overhead, ..Service::default() }
     }

@@ -1,12 +1,15 @@
-//! Service times by situation, as they were measured: by operation, place, size, and how many are in service.
+//! Service times by situation, as they were measured: by operation, place, size, and how many are there.
 //!
-//! Purpose: the part of the `empirical` device that a fit of a real device fills. Between sizes and between numbers in
-//! service times are interpolated at the same probability; below the least size they are that size's, above the greatest
-//! they grow on as between the last two.
+//! Purpose: the part of the `empirical` device that a fit of a real device fills. A device that serves several requests at a
+//! time gives each a time that grows with them; one that chooses the order serves each the faster, the more it can choose
+//! from. Both are times by how many are there, in service and waiting, when a service begins. Between sizes and between such
+//! numbers times are interpolated at the same probability; below the least size they are that size's, above the greatest they
+//! grow on as between the last two.
 //!
 //! Invariants:
 //! - A time is a function of (probability, situation) and does not fall with the probability.
-//! - With as many in service as were measured, and that size, draws have the quantiles given.
+//! - With as many as were measured, and that size, draws have the quantiles given. In a closed loop there are always as many
+//!   as its depth: when a service ends, the next one begins as if the request that follows were there.
 //! - Nothing is allocated for an operation.
 
 use crate::fixed::MAX_US;
@@ -31,9 +34,9 @@ pub struct MeasuredSpec {
     pub place: Neighbourhood,
     /// Bytes of an operation.
     pub bytes: u64,
-    /// Operations in service, this one too.
+    /// Operations there, in service and waiting, this one too: the depth of the closed loop.
     pub depth: u32,
-    /// Quantiles of its time, one for each of `probabilities`.
+    /// Quantiles of its time in service, one for each of `probabilities`.
     pub us: Vec<f64>,
 }
 
@@ -82,7 +85,7 @@ struct Shared {
     situations: [[Vec<OneSize>; 3]; 2],
 }
 
-/// All that was measured of one size, by what was in service.
+/// All that was measured of one size, by how many were there.
 #[derive(Debug)]
 struct OneSize {
     bytes: f64,
@@ -123,7 +126,7 @@ impl Between {
 }
 
 impl OneSize {
-    /// The time at a probability with so many in service, in ns.
+    /// The time at a probability with so many there, in ns.
     fn time_ns(&self, depth: f64, probability: Between) -> f64 {
         let between = Between::of(depth, |i| self.depths[i], self.depths.len());
         between.mix(|row| probability.mix(|i| self.rows[row][i]))
@@ -165,14 +168,20 @@ impl Table {
         Table::fresh(self.shared.clone())
     }
 
-    /// The time of a command that begins with `busy` in service, in ns.
-    pub(crate) fn quantile_ns(&mut self, command: &Command, sector_bytes: u32, busy: usize, probability: f64) -> u64 {
+    /// The time of a command that begins with `present` there, in ns.
+    pub(crate) fn quantile_ns(
+        &mut self,
+        command: &Command,
+        sector_bytes: u32,
+        present: usize,
+        probability: f64,
+    ) -> u64 {
         let op = if command.kind == OpKind::Read { MeasuredOp::Read } else { MeasuredOp::Write };
         let place = self.place_of(command, op);
         self.last[self.next] = (command.lba, command.end(), op);
         self.next = (self.next + 1) % REMEMBERED;
         let bytes = f64_from(command.sectors) * f64::from(sector_bytes);
-        saturating_u64(self.shared.time_ns(op, place, bytes, f64_from(busy as u64), probability) + 0.5)
+        saturating_u64(self.shared.time_ns(op, place, bytes, f64_from(present as u64), probability) + 0.5)
     }
 
     /// The latest of the operations before a command that it goes on from, or rewrites, says where it is.
@@ -293,7 +302,7 @@ mod tests {
         let read = |sectors, busy, p| table().quantile_ns(&of(OpKind::Read, 800, sectors), 512, busy, p);
         assert_eq!(read(8, 1, 0.0), 50_000);
         assert_eq!(read(8, 1, 0.25), 75_000, "between two quantiles");
-        assert_eq!(read(8, 2, 0.5), 120_000, "a third of the way from 1 in service to 4");
+        assert_eq!(read(8, 2, 0.5), 120_000, "a third of the way from 1 to 4");
         assert_eq!(read(8, 9, 0.5), 160_000, "as with the most that was measured");
         assert_eq!(read(12, 1, 0.5), 150_000, "between two sizes");
         assert_eq!(read(1, 1, 0.5), 100_000, "as the least size");

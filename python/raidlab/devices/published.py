@@ -9,7 +9,7 @@ Invariant: the figures are never handed to the engine; the model knows its param
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -93,13 +93,15 @@ def published_figures(model: DeviceModel) -> list[PublishedFigure]:
     sheet = reporter.validated(_Sheet, {key: list(getattr(model, key)) for key in FIGURES})
     reporter.complain()
     assert sheet is not None, "figures without a mistake are a sheet"
-    placed = [((key, index), figure) for key in FIGURES for index, figure in enumerate(getattr(sheet, key))]
+    placed: list[tuple[Place, PublishedFigure]] = [
+        ((key, index), figure) for key in FIGURES for index, figure in enumerate(getattr(sheet, key))
+    ]
     _check(placed, model, reporter)
     reporter.complain()
     return [figure for _, figure in placed]
 
 
-def _check(figures: list[tuple[Place, PublishedFigure]], model: DeviceModel, reporter: Reporter) -> None:
+def _check(figures: Sequence[tuple[Place, PublishedFigure]], model: DeviceModel, reporter: Reporter) -> None:
     """What a figure may not ask of this device."""
     names = set()
     for place, figure in figures:

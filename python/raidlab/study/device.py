@@ -80,7 +80,11 @@ class DeviceModel:
     @property
     def sheet(self) -> dict[str, Plain]:
         """What its file says that is no parameter of the model; results keep it beside the parameters."""
-        said: dict[str, Plain] = {"published": list(self.published), "power": dict(self.power)}
+        said: dict[str, Plain] = {
+            "published": list(self.published),
+            "held_out": list(self.held_out),
+            "power": dict(self.power),
+        }
         return {key: value for key, value in said.items() if value}
 
 

@@ -17,21 +17,21 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from raidlab.errors import CellFailedError, InputError, RaidlabError
 from raidlab.measure.execute import made_members
-from raidlab.measure.fit.held_out import HeldOut, as_figure, predicted, stated_error_percent
-from raidlab.measure.fit.situations import Situation, Slot, situations, slots
+from raidlab.measure.fit.held_out import Arrivals, HeldOut, as_figure, chosen, predicted, stated_error_percent
+from raidlab.measure.fit.situations import ARRIVAL_SHARE, Situation, Slot, situations, slots
 from raidlab.measure.fit.subject import FitSubject, ModelSubject, TargetSubject
 from raidlab.measure.fit.table import (
     PROBABILITIES,
     Measured,
     Sample,
+    most_rates,
     rows,
     sample_of,
-    served_at_a_time,
     together,
 )
 from raidlab.measure.places import Place, wanted_targets
@@ -70,6 +70,8 @@ class FittedDevice:
     """What its file says."""
     fitted: tuple[Measured, ...]
     held_out: tuple[HeldOut, ...]
+    arrivals: tuple[Arrivals, ...]
+    """Requests at random times, by which it was chosen how many are served at a time."""
     drift_percent: float
     """How far the second turns were from the first, in the median situation."""
     notes: tuple[str, ...] = ()
@@ -116,7 +118,7 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
     line = ResultLine(target.title, DIRECT, "independent(1)", target.places)
     stop = stop or StopFlag()
     with catching_signals(stop), made_members([line], {line.name: {"kind": "member"}}) as members:
-        subject = TargetSubject(members[line.name][0], place.used_bytes, asked.seed, stop)
+        subject = TargetSubject(members[line.name][0], asked.seed, stop)
         try:
             samples = measured_samples(subject, plan, progress or Silent())
         except CellFailedError as error:
@@ -130,7 +132,7 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
 def fit_model(parameters: dict[str, Plain], capacity_bytes: int, asked: FitRequest) -> FittedDevice:
     """Fit a modelled device through the same plan: what it is, is known."""
     plan = slots(situations(writes=True, quick=asked.quick, size_bytes=capacity_bytes), asked.budget_ns, asked.seed)
-    samples = measured_samples(ModelSubject(parameters, capacity_bytes, asked.seed), plan, Silent())
+    samples = measured_samples(ModelSubject(parameters, asked.seed), plan, Silent())
     return fitted_device(samples, asked.name or "fitted", capacity_bytes, "a modelled device", asked.seed)
 
 
@@ -142,11 +144,13 @@ def described(place: Place) -> str:
 
 def measured_samples(subject: FitSubject, plan: Sequence[Slot], progress: Progress) -> list[Sample]:
     """Run the turns one after another."""
-    samples = []
+    samples: list[Sample] = []
     progress.begin("fitting", len(plan))
     try:
         for slot in plan:
-            samples.append(sample_of(slot.situation, slot.turn, subject.ask(slot)))
+            asked = slot.situation
+            rate = ARRIVAL_SHARE * most_rates(samples, asked.op, asked.size_bytes) if asked.arrivals else None
+            samples.append(sample_of(asked, slot.turn, subject.ask(replace(slot, rate_per_s=rate))))
             progress.advance()
     finally:
         progress.end()
@@ -173,22 +177,25 @@ def fitted_device(samples: Sequence[Sample], name: str, capacity_bytes: int, sou
             "longer --budget"
         )
     fitted = [one for one in measured if not one.situation.held_out]
-    servers = served_at_a_time(fitted)
-    device: dict[str, Plain] = {
-        "kind": "empirical",
-        "name": name,
-        "description": f"Fitted from {source}.",
-        "capacity_bytes": capacity_bytes // SECTOR_BYTES * SECTOR_BYTES,
-        "sector_bytes": SECTOR_BYTES,
-        "servers": servers,
-        "scheduler": "fifo",
-        "probabilities": list(PROBABILITIES),
-        "measured": [dict(row) for row in rows(fitted, servers)],
-    }
+
+    def serving(servers: int) -> dict[str, Plain]:
+        return {
+            "kind": "empirical",
+            "name": name,
+            "description": f"Fitted from {source}.",
+            "capacity_bytes": capacity_bytes // SECTOR_BYTES * SECTOR_BYTES,
+            "sector_bytes": SECTOR_BYTES,
+            "servers": servers,
+            "scheduler": "fifo",
+            "probabilities": list(PROBABILITIES),
+            "measured": [dict(row) for row in rows(fitted, servers)],
+        }
+
+    device, arrivals = chosen(serving, fitted, seed)
     held = predicted(device, [one for one in measured if one.situation.held_out], seed)
     notes = _notes(fitted, drift)
-    device["provenance"] = _provenance(fitted, held, notes)
-    found = FittedDevice(device, tuple(fitted), tuple(held), drift, notes)
+    device["provenance"] = _provenance(fitted, held, arrivals, notes)
+    found = FittedDevice(device, tuple(fitted), tuple(held), tuple(arrivals), drift, notes)
     # A task of two requests is no figure of the form that validation takes.
     tolerance = max(1.0, round(found.error_percent, 1))
     device["held_out"] = [as_figure(one, f"raidlab device fit, {source}", tolerance) for one in held]
@@ -221,7 +228,9 @@ def _notes(fitted: Sequence[Measured], drift: float) -> tuple[str, ...]:
 _FEW = 100
 
 
-def _provenance(fitted: Sequence[Measured], held: Sequence[HeldOut], notes: Sequence[str]) -> dict[str, Plain]:
+def _provenance(
+    fitted: Sequence[Measured], held: Sequence[HeldOut], arrivals: Sequence[Arrivals], notes: Sequence[str]
+) -> dict[str, Plain]:
     requests = sum(one.requests for one in fitted)
     worst = max(held, key=lambda one: abs(one.rate_error_percent))
     rates = [abs(one.rate_error_percent) for one in held]
@@ -232,7 +241,7 @@ def _provenance(fitted: Sequence[Measured], held: Sequence[HeldOut], notes: Sequ
     return {
         "capacity_bytes": {"status": "measured", "why": "what the target holds"},
         "sector_bytes": {"status": "assumed", "why": "less was not measured"},
-        "servers": {"status": "fitted", "why": "the least depth beyond which no random request gains 4 % throughput"},
+        "servers": {"status": "fitted", "why": "; ".join(one.sentence for one in arrivals)},
         "scheduler": {"status": "assumed", "why": "the order in which it serves what waits is not seen"},
         "probabilities": {"status": "assumed", "why": "a grid that is finer in the tail"},
         "measured": {"status": "fitted", "why": "; ".join([why, *notes])},

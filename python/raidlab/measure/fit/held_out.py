@@ -7,13 +7,13 @@ of n errors that are exchangeable with the next one, the ceil(0.9 (n + 1))-th sm
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from raidlab.measure.fit.situations import Situation, Slot
 from raidlab.measure.fit.subject import ModelSubject
-from raidlab.measure.fit.table import Measured, Sample, sample_of
+from raidlab.measure.fit.table import Measured, Sample, most_served, sample_of
 from raidlab.reading import Plain
 
 STATED_SHARE = 0.9
@@ -47,9 +47,55 @@ class HeldOut:
         return 100 * (max(rates) / min(rates) - 1)
 
 
+@dataclass(frozen=True)
+class Arrivals:
+    """Requests at random times: what they took, and what they take of a device that serves so many at a time."""
+
+    measured: Measured
+    modelled: Sample
+    servers: int
+
+    @property
+    def log_error(self) -> float:
+        """How far the mean response time is off, as a logarithm."""
+        return math.log(self.modelled.mean_of_all_ns / self.measured.mean_ns)
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in words."""
+        error = 100 * math.expm1(self.log_error)
+        of = f"{self.measured.situation.name}, {self.measured.rate_per_s:.4g} a second"
+        return f"nearest to {of}: mean response {error:+.1f} %"
+
+
+Serving = Callable[[int], dict[str, Plain]]
+
+
+def chosen(serving: Serving, fitted: Sequence[Measured], seed: int) -> tuple[dict[str, Plain], list[Arrivals]]:
+    """How many requests the device serves at a time, in powers of two: what random arrivals show.
+
+    Closed loops of one kind cannot tell: one that serves four in 4 ms and one that serves each in 1 ms, in turn, give
+    the same throughput and the same mean.
+    """
+    most = most_served(fitted)
+    candidates = [servers for servers in (2**power for power in range(13)) if servers < most] + [most]
+    open_loops = [one for one in fitted if one.situation.arrivals]
+    found = []
+    for servers in candidates:
+        device = serving(servers)
+        model = ModelSubject(device, seed)
+        arrivals = []
+        for one in open_loops:
+            slot = Slot(one.situation, 0, 0, _MODEL_NS, rate_per_s=one.rate_per_s)
+            arrivals.append(Arrivals(one, sample_of(one.situation, 0, model.ask(slot)), servers))
+        found.append((sum(abs(one.log_error) for one in arrivals), servers, device, arrivals))
+    _, _, device, arrivals = min(found, key=lambda one: one[:2])
+    return device, arrivals
+
+
 def predicted(device: Mapping[str, Plain], measured: Sequence[Measured], seed: int) -> list[HeldOut]:
     """Every situation that was held out, as a device has it."""
-    model = ModelSubject(device, size_bytes=int(str(device["capacity_bytes"])), seed=seed)
+    model = ModelSubject(device, seed)
     found = []
     for one in measured:
         slot = Slot(one.situation, turn=0, warmup_ns=0, measure_ns=_MODEL_NS)

@@ -1,4 +1,4 @@
-"""What is asked of a device that is fitted: situations, each a closed loop of its own, and those that are held out.
+"""What is asked of a device that is fitted: closed loops, some of which are held out, and requests at random times.
 
 Sizes and depths are those of common sweeps (ezFIO, SNIA's performance test specification), thinned to what a minute
 or two can hold. What is held out lies between them, in size and in depth, so that it tests what is interpolated and not
@@ -28,6 +28,8 @@ _WARM_UP_SHARE = 0.15
 
 Op = Literal["read", "write", "mixed"]
 Placing = Literal["random", "sequential", "rewrite"]
+# Of the most that closed loops got: enough to queue, and not so much that it never ends.
+ARRIVAL_SHARE = 0.6
 # The share of reads where both are asked for, as in most mixes that are published.
 MIXED_READS = 0.7
 
@@ -39,7 +41,7 @@ _QUICK_SIZES, _QUICK_DEPTHS = (4 * KIB, 128 * KIB), (1, 4, 16, 32)
 
 @dataclass(frozen=True)
 class Situation:
-    """A closed loop of one kind of request."""
+    """One kind of request, and how it is offered."""
 
     op: Op
     place: Placing
@@ -47,13 +49,16 @@ class Situation:
     depth: int
     held_out: bool = False
     """Whether it is kept from the fit, to be predicted."""
+    arrivals: bool = False
+    """Whether requests come at random, at `ARRIVAL_SHARE` of what the device can do, instead of in a closed loop."""
 
     @property
     def name(self) -> str:
         """In words, such as ``random reads, 4 KiB, depth 8``."""
         what = {"read": "reads", "write": "writes", "mixed": "reads and writes"}[self.op]
         of = f"{self.place} {what}" if self.place != "rewrite" else "writes of what was just read"
-        return f"{of}, {format_bytes(self.size_bytes)}, depth {self.depth}"
+        how = "at random times" if self.arrivals else f"depth {self.depth}"
+        return f"{of}, {format_bytes(self.size_bytes)}, {how}"
 
     @property
     def read_share(self) -> float:
@@ -80,6 +85,8 @@ class Slot:
     turn: int
     warmup_ns: int
     measure_ns: int
+    rate_per_s: float | None = None
+    """Of requests that come at random."""
 
 
 def situations(*, writes: bool, quick: bool, size_bytes: int) -> list[Situation]:
@@ -95,6 +102,7 @@ def situations(*, writes: bool, quick: bool, size_bytes: int) -> list[Situation]
     if writes:
         between = ((4 * KIB, 6), (64 * KIB, 4)) if quick else ((4 * KIB, 1), (16 * KIB, 12), (64 * KIB, 6))
         found += [Situation("mixed", "random", size, depth, held_out=True) for size, depth in between]
+    found += [Situation(op, "random", 4 * KIB, depth=0, arrivals=True) for op in ops]
     largest = max(one.size_bytes * one.depth for one in found)
     if size_bytes < 4 * largest:
         message = f"holds {format_bytes(size_bytes)}: requests to it would be on one another"
@@ -131,5 +139,7 @@ def slots(asked: list[Situation], budget_ns: int, seed: int) -> list[Slot]:
     for turn in range(ROUNDS):
         order = list(asked)
         random.Random(f"{seed}/{turn}").shuffle(order)
+        # Their rate is known when the loops are done.
+        order.sort(key=lambda one: one.arrivals)
         found += [Slot(one, turn, warmup_ns, each_ns - warmup_ns) for one in order]
     return found

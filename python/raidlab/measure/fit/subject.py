@@ -19,13 +19,14 @@ from raidlab.reading import Plain
 from raidlab.results.answer import CellAnswer
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.runner import cell_answer, check_ended, run_request
-from raidlab.study.cell import ArrayCell, ClosedLoad, DirectCell, Limit, Opaque, text_of
+from raidlab.study.cell import ArrayCell, ClosedLoad, DirectCell, Limit, Opaque, OpenLoad, PoissonArrival, text_of
+
+# Of requests that come at random, at a device that cannot follow.
+MOST_IN_FLIGHT = 1024
 
 
 class FitSubject(Protocol):
     """Something that can be asked for the times of requests."""
-
-    size_bytes: int
 
     def ask(self, slot: Slot) -> CellAnswer:
         """Run one turn; `KeyboardInterrupt` where it is to stop."""
@@ -36,12 +37,18 @@ def seed_of(seed: int, slot: Slot) -> int:
     return zlib.crc32(f"{seed}/{slot.turn}/{slot.situation}".encode())
 
 
+def load_of_slot(slot: Slot) -> ClosedLoad | OpenLoad:
+    """How the requests of a turn are offered."""
+    if slot.rate_per_s is None:
+        return ClosedLoad(depth=slot.situation.depth)
+    return OpenLoad(arrival=PoissonArrival(rate_per_s=slot.rate_per_s), max_in_flight=MOST_IN_FLIGHT)
+
+
 @dataclass(frozen=True)
 class TargetSubject:
     """A real target, driven by the meter of `raidlab measure`."""
 
     member: Opaque
-    size_bytes: int
     seed: int
     stop: StopFlag
 
@@ -50,7 +57,7 @@ class TargetSubject:
         cell = DirectCell(
             seed=seed_of(self.seed, slot),
             targets=[self.member],
-            load=ClosedLoad(depth=slot.situation.depth),
+            load=load_of_slot(slot),
             workload=slot.situation.requests(),
             verify="off",
             warmup=Limit(duration=slot.warmup_ns),
@@ -66,7 +73,6 @@ class ModelSubject:
     """A modelled device, by itself in the simulator."""
 
     parameters: Mapping[str, Plain]
-    size_bytes: int
     seed: int = 1
     most_requests: int = 20_000
     """Beyond so many a mean is as sure as it will be."""
@@ -78,9 +84,9 @@ class ModelSubject:
             seed=seed_of(self.seed, slot),
             tree={"kind": "independent", "children": [{"kind": "member"}]},
             members=[json.loads(json.dumps(self.parameters))],
-            load=ClosedLoad(depth=slot.situation.depth),
+            load=load_of_slot(slot),
             workload=slot.situation.requests(),
-            warmup=Limit(requests=20 * slot.situation.depth),
+            warmup=Limit(requests=max(20 * slot.situation.depth, 200)),
             measure=Limit(requests=self.most_requests, duration=slot.measure_ns),
         )
         return cell_answer(run_request(text_of(cell)))

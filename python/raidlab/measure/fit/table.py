@@ -17,13 +17,15 @@ import numpy.typing as npt
 
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
-from raidlab.measure.fit.situations import Op, Placing, Situation
+from raidlab.measure.fit.situations import Op, Situation
 from raidlab.reading import Plain
 from raidlab.results.answer import CellAnswer, Tally
 
 PROBABILITIES = (0.0, 0.01, 0.05, *(round(0.1 * i, 1) for i in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
 # A throughput so near to the most is the most: more at a time than that gives nothing.
 _KNEE_SHARE = 0.96
+# What is left of a time that was nearly all waiting.
+_LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Sample:
     elapsed_ns: int
     mean_ns: float
     """Of the requests that the situation is about: of a rewrite, its writes."""
+    mean_of_all_ns: float
+    """Of all requests of the situation."""
     times: Histogram
 
     @property
@@ -54,6 +58,7 @@ def sample_of(situation: Situation, turn: int, answer: CellAnswer) -> Sample:
         requests=tally["requests"],
         elapsed_ns=answer["elapsed_ns"],
         mean_ns=tally["response_mean_ns"],
+        mean_of_all_ns=answer["all"]["response_mean_ns"],
         times=Histogram.of(tally["response"]),
     )
 
@@ -74,6 +79,11 @@ class Measured:
     def mean_ns(self) -> float:
         """Of all requests."""
         return sum(turn.mean_ns * turn.requests for turn in self.turns) / self.requests
+
+    @property
+    def mean_of_all_ns(self) -> float:
+        """Of all requests of the situation, not only of those that it is about."""
+        return sum(turn.mean_of_all_ns * turn.requests for turn in self.turns) / self.requests
 
     @property
     def rate_per_s(self) -> float:
@@ -116,43 +126,48 @@ def _mean(points: npt.NDArray[np.float64], widths: npt.NDArray[np.float64]) -> f
 
 
 def rows(measured: Sequence[Measured], servers: int) -> list[dict[str, Plain]]:
-    """The rows of a device file that serves so many at a time.
+    """The rows of a device that serves so many at a time: times in service, by how many are there."""
+    return [_row(one, servers) for one in measured if not one.situation.arrivals]
 
-    A deeper queue waits, and what waits is not in service: such a row stands where none of as many servers was
-    measured, with the times that give its throughput (by Little's law). Of rewrites it says nothing, for they wait
-    behind reads.
+
+def _row(one: Measured, servers: int) -> dict[str, Plain]:
+    """A situation's times, less what its requests waited.
+
+    Of a closed loop with ``n`` there and ``c`` served, the share ``1 - c / n`` waits, and so long does each of them
+    wait on average (Little's law).
     """
-    found: dict[tuple[Op, Placing, int, int], tuple[int, Measured]] = {}
-    for one in sorted(measured, key=lambda one: one.situation.depth):
-        asked = one.situation
-        if asked.place == "rewrite" and asked.depth > servers:
-            continue
-        served = min(asked.depth, servers)
-        found.setdefault((asked.op, asked.place, asked.size_bytes, served), (served, one))
-    return [_row(one, served) for served, one in found.values()]
-
-
-def _row(one: Measured, served: int) -> dict[str, Plain]:
-    asked, share = one.situation, served / one.situation.depth
-    times = quantiles_us(one.times, one.mean_ns)
+    asked = one.situation
+    waited_ns = one.mean_of_all_ns * max(0.0, 1 - servers / asked.depth)
+    share = max((one.mean_ns - waited_ns) / one.mean_ns, _LEAST_SHARE)
     return {
         "op": asked.op,
         "place": asked.place,
         "bytes": asked.size_bytes,
-        "depth": served,
-        "us": [float(f"{share * us:.5g}") for us in times],
+        "depth": asked.depth,
+        "us": [float(f"{share * us:.5g}") for us in quantiles_us(one.times, one.mean_ns)],
     }
 
 
-def served_at_a_time(measured: Sequence[Measured]) -> int:
+def most_served(measured: Sequence[Measured]) -> int:
     """The least depth at which every kind of random request is nearly as fast as it gets."""
-    series: dict[tuple[Op, Placing, int], list[tuple[int, float]]] = defaultdict(list)
+    series: dict[tuple[Op, int], list[tuple[int, float]]] = defaultdict(list)
     for one in measured:
         asked = one.situation
-        if asked.place == "random":
-            series[asked.op, asked.place, asked.size_bytes].append((asked.depth, asked.depth / one.mean_ns))
+        if asked.place == "random" and not asked.arrivals:
+            series[asked.op, asked.size_bytes].append((asked.depth, asked.depth / one.mean_ns))
     knees = []
     for points in series.values():
         most = max(rate for _, rate in points)
         knees.append(min(depth for depth, rate in points if rate >= _KNEE_SHARE * most))
     return max(knees)
+
+
+def most_rates(samples: Sequence[Sample], op: Op, size_bytes: int) -> float:
+    """The most random requests a second that closed loops got."""
+    rates = [
+        one.rate_per_s
+        for one in samples
+        if (one.situation.op, one.situation.place, one.situation.size_bytes) == (op, "random", size_bytes)
+        and not one.situation.arrivals
+    ]
+    return max(rates)
