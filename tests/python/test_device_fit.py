@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from raidlab import _core
 from raidlab.api import analyse, run_study
 from raidlab.cli.app import app
-from raidlab.errors import InputError
+from raidlab.errors import InputError, RaidlabError
 from raidlab.formats.toml import toml_text
 from raidlab.histogram import Histogram
 from raidlab.measure.fit import DriftError, FitRequest, FittedDevice, fit_model, fitted_device
@@ -41,6 +41,8 @@ KNOWN: dict[str, Any] = {
 
 def command(*words: str | Path) -> tuple[int, str, str]:
     result = CliRunner().invoke(app, [*map(str, words)])
+    if isinstance(result.exception, RaidlabError):
+        return result.exception.exit_code, result.stdout, f"{result.stderr}{result.exception}"
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.stdout, result.stderr
@@ -92,13 +94,14 @@ def test_arrays_of_it_are_predicted(known: FittedDevice, tmp_path: Path) -> None
     assert sum(error <= max(known.error_percent, 1.0) for error in errors.values()) >= 0.9 * len(errors), errors
 
 
-def test_a_file_is_fitted_and_the_device_serves_in_a_study(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_file_is_fitted_and_the_device_serves_in_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # On a machine that others use, a few seconds are not like the next.
+    monkeypatch.setattr("raidlab.measure.fit.DRIFT_REFUSED", 1e9)
     data, out = tmp_path / "disk.img", tmp_path / "my-disk.toml"
     data.write_bytes(bytes(64 * MIB))
     before = data.stat().st_mtime_ns
     status, text, errors = command("device", "fit", data, "--quick", "--budget", "4s", "--out", out)
-    if status == 3:
-        pytest.skip(f"the machine did not stay the same: {errors}")
     assert status == 0, errors
     assert data.stat().st_mtime_ns == before
     assert "held out and predicted" in text

@@ -49,4 +49,4 @@ pub use service::{Completion, FlashTotals, IdleMean, Totals};
 pub use spec::{DeviceSpec, PairPricing, Provenance, ProvenanceStatus};
 pub use ssd::{Initial, Placement, SsdSpec, Victim};
 pub use table::{MeasuredOp, MeasuredSpec, Neighbourhood};
-pub use throttle::{BucketLevel, ThrottleSpec};
+pub use throttle::{BucketLevel, LimitedKind, ThrottleSpec};

@@ -193,13 +193,13 @@ def _print_fit(fitted: FittedDevice, out: str) -> None:
             one.situation.name,
             _figure(one.measured.rate_per_s),
             _figure(one.modelled.rate_per_s),
-            f"{one.rate_error_percent:+.1f} %",
-            f"{one.time_error_percent(90):+.1f} %",
-            f"{one.floor_percent:.1f} %",
+            f"{one.rate_error_percent:+.1f}%",
+            f"{one.time_error_percent(90):+.0f}%",
+            f"{one.floor_percent:.1f}%",
         )
         for one in fitted.held_out
     )
-    head = ("held out", "measured/s", "model/s", "error", "of p90", "turns apart")
+    head = ("held out", "measured/s", "model/s", "error", "p90", "apart")
     screen.print(plain_table("", head, rows, right=head[1:]))
     screen.print(
         f"Throughputs that were not measured are {fitted.error_percent:.1f} % off at most, with 90 %; the second turns"

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
 from raidlab.errors import CellFailedError, InputError, RaidlabError
 from raidlab.measure.execute import made_members
 from raidlab.measure.fit.held_out import Arrivals, HeldOut, as_figure, chosen, predicted, stated_error_percent
+from raidlab.measure.fit.limits import RateLimit, rate_limits, relieved
 from raidlab.measure.fit.situations import ARRIVAL_SHARE, Situation, Slot, situations, slots
 from raidlab.measure.fit.subject import FitSubject, ModelSubject, TargetSubject
 from raidlab.measure.fit.table import (
@@ -150,11 +151,23 @@ def measured_samples(subject: FitSubject, plan: Sequence[Slot], progress: Progre
         for slot in plan:
             asked = slot.situation
             rate = ARRIVAL_SHARE * most_rates(samples, asked.op, asked.size_bytes) if asked.arrivals else None
-            samples.append(sample_of(asked, slot.turn, subject.ask(replace(slot, rate_per_s=rate))))
+            samples.append(_turn(subject, replace(slot, rate_per_s=rate)))
             progress.advance()
     finally:
         progress.end()
     return samples
+
+
+def _turn(subject: FitSubject, slot: Slot) -> Sample:
+    """One turn; again where nothing was done in it, for a machine may stall for as long as a turn lasts."""
+    for _ in range(_TRIES):
+        sample = sample_of(slot.situation, slot.turn, subject.ask(slot))
+        if sample.requests:
+            break
+    return sample
+
+
+_TRIES = 3
 
 
 def drift_percent(measured: Sequence[Measured]) -> float:
@@ -177,9 +190,13 @@ def fitted_device(samples: Sequence[Sample], name: str, capacity_bytes: int, sou
             "longer --budget"
         )
     fitted = [one for one in measured if not one.situation.held_out]
+    limits = rate_limits(fitted)
+    free = relieved(fitted, limits)
+    if not _has_random(free, fitted):
+        limits, free = [], fitted
 
     def serving(servers: int) -> dict[str, Plain]:
-        return {
+        device: dict[str, Plain] = {
             "kind": "empirical",
             "name": name,
             "description": f"Fitted from {source}.",
@@ -188,14 +205,16 @@ def fitted_device(samples: Sequence[Sample], name: str, capacity_bytes: int, sou
             "servers": servers,
             "scheduler": "fifo",
             "probabilities": list(PROBABILITIES),
-            "measured": [dict(row) for row in rows(fitted, servers)],
+            "measured": [dict(row) for row in rows(free, servers)],
         }
+        return device | ({"throttle": [limit.table() for limit in limits]} if limits else {})
 
-    device, arrivals = chosen(serving, fitted, seed)
+    device, arrivals = chosen(serving, free, seed)
     held = predicted(device, [one for one in measured if one.situation.held_out], seed)
-    notes = _notes(fitted, drift)
-    device["provenance"] = _provenance(fitted, held, arrivals, notes)
-    found = FittedDevice(device, tuple(fitted), tuple(held), tuple(arrivals), drift, notes)
+    found = FittedDevice(
+        device, tuple(fitted), tuple(held), tuple(arrivals), drift, tuple(_notes(fitted, held, arrivals, drift))
+    )
+    device["provenance"] = _provenance(found, limits)
     # A task of two requests is no figure of the form that validation takes.
     tolerance = max(1.0, round(found.error_percent, 1))
     device["held_out"] = [as_figure(one, f"raidlab device fit, {source}", tolerance) for one in held]
@@ -208,29 +227,60 @@ def fitted_device(samples: Sequence[Sample], name: str, capacity_bytes: int, sou
     return found
 
 
-def _notes(fitted: Sequence[Measured], drift: float) -> tuple[str, ...]:
-    notes = []
+def _has_random(free: Sequence[Measured], fitted: Sequence[Measured]) -> bool:
+    """Whether every operation still has random requests in closed loops, which stand for all others."""
+    of = [
+        {one.situation.op for one in some if one.situation.place == "random" and not one.situation.arrivals}
+        for some in (free, fitted)
+    ]
+    return of[0] == of[1]
+
+
+def _notes(
+    fitted: Sequence[Measured], held: Sequence[HeldOut], arrivals: Sequence[Arrivals], drift: float
+) -> Iterator[str]:
+    """What a user should know before he trusts it."""
     if abs(drift) > DRIFT_WARNED:
-        notes.append(f"the second turns took {drift:+.0f} % against the first, in the median situation")
+        yield f"the second turns took {drift:+.0f} % against the first, in the median situation"
+    apart = median(one.floor_percent for one in held)
+    if apart > _APART_WARNED:
+        yield (
+            f"the two turns of a situation are {apart:.0f} % apart in the median: the machine or the device was not "
+            "quiet, and no model comes nearer than that"
+        )
     few = [one for one in fitted if one.requests < _FEW]
     if few:
         least = min(few, key=lambda one: one.requests)
-        notes.append(
+        yield (
             f"{len(few)} of {len(fitted)} situations have fewer than {_FEW} requests, the least {least.requests} "
             f"({least.situation.name}): their tails are guesses; a longer --budget has more"
         )
+    for one in arrivals:
+        if one.log_error > math.log(_CACHE_FACTOR):
+            yield (
+                f"{one.measured.situation.name}, took {one.measured.mean_ns / 1e3:.3g} us, and "
+                f"{one.modelled.mean_of_all_ns / 1e3:.3g} us in the model: the device answers before it is done (a "
+                "cache, or credit of a limit?), which the model does not know; arrays that leave it time will be "
+                "faster than predicted"
+            )
+    busiest = max(fitted, key=lambda one: one.processor_share)
+    if busiest.processor_share > _BUSY_WARNED:
+        yield (
+            f"a processor was busy for {100 * busiest.processor_share:.0f} % of '{busiest.situation.name}': members "
+            "that share it will wait for one another, which the model does not know"
+        )
     if not any(one.situation.op == "write" for one in fitted):
-        notes.append("nothing was written, so the model refuses writes")
-    return tuple(notes)
+        yield "nothing was written, so the model refuses writes"
 
 
 # A p99 of fewer is not seen at all.
 _FEW = 100
+# Turns that are so many per cent apart; a mean so many times that of the device; so much of a processor.
+_APART_WARNED, _CACHE_FACTOR, _BUSY_WARNED = 15.0, 1.5, 0.3
 
 
-def _provenance(
-    fitted: Sequence[Measured], held: Sequence[HeldOut], arrivals: Sequence[Arrivals], notes: Sequence[str]
-) -> dict[str, Plain]:
+def _provenance(found: FittedDevice, limits: Sequence[RateLimit]) -> dict[str, Plain]:
+    fitted, held = found.fitted, found.held_out
     requests = sum(one.requests for one in fitted)
     worst = max(held, key=lambda one: abs(one.rate_error_percent))
     rates = [abs(one.rate_error_percent) for one in held]
@@ -238,14 +288,17 @@ def _provenance(
         f"{len(fitted)} situations, each measured twice, {requests} requests; {len(held)} others predicted within "
         f"{median(rates):.1f} % (median) and {abs(worst.rate_error_percent):.1f} % (worst, {worst.situation.name})"
     )
-    return {
+    told: dict[str, Plain] = {
         "capacity_bytes": {"status": "measured", "why": "what the target holds"},
         "sector_bytes": {"status": "assumed", "why": "less was not measured"},
-        "servers": {"status": "fitted", "why": "; ".join(one.sentence for one in arrivals)},
+        "servers": {"status": "fitted", "why": "; ".join(one.sentence for one in found.arrivals)},
         "scheduler": {"status": "assumed", "why": "the order in which it serves what waits is not seen"},
         "probabilities": {"status": "assumed", "why": "a grid that is finer in the tail"},
-        "measured": {"status": "fitted", "why": "; ".join([why, *notes])},
+        "measured": {"status": "fitted", "why": "; ".join([why, *found.notes])},
     }
+    if limits:
+        told["throttle"] = {"status": "fitted", "why": "; ".join(limit.sentence for limit in limits)}
+    return told
 
 
 __all__ = [

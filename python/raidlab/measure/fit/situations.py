@@ -55,7 +55,7 @@ class Situation:
     @property
     def name(self) -> str:
         """In words, such as ``random reads, 4 KiB, depth 8``."""
-        what = {"read": "reads", "write": "writes", "mixed": "reads and writes"}[self.op]
+        what = {"read": "reads", "write": "writes", "mixed": "mix"}[self.op]
         of = f"{self.place} {what}" if self.place != "rewrite" else "writes of what was just read"
         how = "at random times" if self.arrivals else f"depth {self.depth}"
         return f"{of}, {format_bytes(self.size_bytes)}, {how}"

@@ -41,6 +41,8 @@ class Sample:
     mean_of_all_ns: float
     """Of all requests of the situation."""
     times: Histogram
+    processor_share: float = 0.0
+    """How much of the time the meter's threads were at work, in the kernel too."""
 
     @property
     def rate_per_s(self) -> float:
@@ -52,6 +54,8 @@ def sample_of(situation: Situation, turn: int, answer: CellAnswer) -> Sample:
     """What an answer says of a situation."""
     of: Mapping[Op, Tally] = {"read": answer["read"], "write": answer["write"], "mixed": answer["all"]}
     tally = of[situation.op]
+    # The virtual clock has none.
+    workers = answer.get("accounting", {}).get("workers", [])
     return Sample(
         situation,
         turn,
@@ -60,6 +64,7 @@ def sample_of(situation: Situation, turn: int, answer: CellAnswer) -> Sample:
         mean_ns=tally["response_mean_ns"],
         mean_of_all_ns=answer["all"]["response_mean_ns"],
         times=Histogram.of(tally["response"]),
+        processor_share=sum(one["user_ns"] + one["system_ns"] for one in workers) / answer["elapsed_ns"],
     )
 
 
@@ -79,6 +84,11 @@ class Measured:
     def mean_ns(self) -> float:
         """Of all requests."""
         return sum(turn.mean_ns * turn.requests for turn in self.turns) / self.requests
+
+    @property
+    def processor_share(self) -> float:
+        """The greatest of its turns."""
+        return max(turn.processor_share for turn in self.turns)
 
     @property
     def mean_of_all_ns(self) -> float:
