@@ -27,7 +27,7 @@ from raidlab.reading import Plain
 Unit = Literal["ops_s", "mb_s"]
 
 # Rates so near to each other are one; at least so many situations must agree.
-_ALIKE = 0.04
+_ALIKE = 0.06
 _LEAST_SITUATIONS = 4
 # A request that took less than this share of the mean passed at once; so many of them do where there is a credit.
 _AT_ONCE = 0.5

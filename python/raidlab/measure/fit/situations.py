@@ -23,6 +23,9 @@ KIB = 1024
 ROUNDS = 2
 # Less of one situation is a moment, not a measurement.
 LEAST_SLOT_NS = 100_000_000
+# A device that works in beats, such as one that is limited ten times a second, would otherwise begin and end every turn
+# at the same point of a beat, and all be wrong by as much.
+_UNEVEN = 0.2
 # The share of a slot that is not counted.
 _WARM_UP_SHARE = 0.15
 
@@ -137,9 +140,11 @@ def slots(asked: list[Situation], budget_ns: int, seed: int) -> list[Slot]:
     warmup_ns = int(each_ns * _WARM_UP_SHARE)
     found = []
     for turn in range(ROUNDS):
+        drawn = random.Random(f"{seed}/{turn}")
         order = list(asked)
-        random.Random(f"{seed}/{turn}").shuffle(order)
+        drawn.shuffle(order)
         # Their rate is known when the loops are done.
         order.sort(key=lambda one: one.arrivals)
-        found += [Slot(one, turn, warmup_ns, each_ns - warmup_ns) for one in order]
+        lengths = [int((each_ns - warmup_ns) * drawn.uniform(1 - _UNEVEN, 1 + _UNEVEN)) for _ in order]
+        found += [Slot(one, turn, warmup_ns, length) for one, length in zip(order, lengths, strict=True)]
     return found
