@@ -123,8 +123,9 @@ def _limit(op: Op, unit: Unit, loops: Sequence[Measured], value: Callable[[Measu
     waiting = median(1 - _share_at_once(one) for one in shallow)
     if waiting > 1 - _LEAST_AT_ONCE or waiting == 0:
         return None
-    values = sorted(value(one) for one in at)
     burst = round(1 / waiting)
+    # A turn begins when a request ends, and most end in a burst: it holds half a burst too many.
+    values = sorted(value(one) * (1 - len(one.turns) * burst / 2 / one.requests) for one in at)
     if unit == "mb_s":
         burst *= int(median(one.situation.size_bytes for one in shallow))
     return RateLimit(op, unit, median(values), (values[0], values[-1]), burst, tuple(at))

@@ -25,7 +25,7 @@ ROUNDS = 2
 LEAST_SLOT_NS = 100_000_000
 # A device that works in beats, such as one that is limited ten times a second, would otherwise begin and end every turn
 # at the same point of a beat, and all be wrong by as much.
-_UNEVEN = 0.2
+_UNEVEN, _WARM_UP_UNEVEN = 0.2, 0.5
 # The share of a slot that is not counted.
 _WARM_UP_SHARE = 0.15
 
@@ -145,6 +145,10 @@ def slots(asked: list[Situation], budget_ns: int, seed: int) -> list[Slot]:
         drawn.shuffle(order)
         # Their rate is known when the loops are done.
         order.sort(key=lambda one: one.arrivals)
-        lengths = [int((each_ns - warmup_ns) * drawn.uniform(1 - _UNEVEN, 1 + _UNEVEN)) for _ in order]
-        found += [Slot(one, turn, warmup_ns, length) for one, length in zip(order, lengths, strict=True)]
+        for one in order:
+            warmed_ns, measured_ns = (
+                int(length * drawn.uniform(1 - uneven, 1 + uneven))
+                for length, uneven in ((warmup_ns, _WARM_UP_UNEVEN), (each_ns - warmup_ns, _UNEVEN))
+            )
+            found.append(Slot(one, turn, warmed_ns, measured_ns))
     return found
