@@ -5,13 +5,18 @@ use raidlab_array::{FailureSpec, Policy, RebuildSpec, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
-use raidlab_load::trace::TraceSpec;
-use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
+use raidlab_load::trace::{KindFilter, TraceSpec};
+use raidlab_load::{Limit, Limits, LoadSpec, StepOp, WorkloadSpec};
 use raidlab_sim::{HostSpec, PathSpec, SimConfig};
 use raidlab_types::SpecError;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::Deserialize;
 use std::path::PathBuf;
+
+/// Of a device without times of writes, where something may write.
+const READ_ONLY: &str =
+    "only reads of this device were measured, and this writes; accepted: loads that only read, or a \
+    device file with [[measured]] writes";
 
 /// What a door makes of the words that only live cells have.
 pub trait LiveWords {
@@ -157,6 +162,16 @@ impl<W: LiveWords> CellSpec<W> {
         Limits { warmup: self.warmup, measure: self.measure }
     }
 
+    /// Whether anything of it may write to a member.
+    fn may_write(&self) -> bool {
+        let requests = self.workload.as_ref().is_some_and(|workload| match &workload.task {
+            Some(steps) => steps.iter().any(|step| step.op == StepOp::Write),
+            None => workload.read_fraction < 1.0,
+        });
+        let trace = self.trace.as_ref().is_some_and(|trace| trace.only != KindFilter::Reads);
+        requests || trace || self.streams.is_some() || self.rebuild.is_some()
+    }
+
     /// What the simulator is told. The trace, if there is one, is opened by whoever has files.
     ///
     /// # Errors
@@ -167,6 +182,9 @@ impl<W: LiveWords> CellSpec<W> {
             return Err(SpecError::new("speed", message));
         }
         let devices: Vec<DeviceSpec> = self.members()?;
+        if let Some(i) = devices.iter().position(|device| !device.takes_writes()).filter(|_| self.may_write()) {
+            return Err(SpecError::new(format!("members[{i}]"), READ_ONLY));
+        }
         let limits = self.limits();
         Ok(SimConfig {
             tree: self.tree,

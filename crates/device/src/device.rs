@@ -256,11 +256,11 @@ impl Device {
             return;
         }
         if self.busy < self.direct {
-            self.start(now, &PendingOperation::new(&op, sectors_each, now, sequence));
+            self.start(now, &PendingOperation::new(&op, sectors_each, now, sequence), 0);
         } else {
             self.queue.push(PendingOperation::new(&op, sectors_each, now, sequence));
             if self.busy < self.servers {
-                self.start_next(now);
+                self.start_next(now, 0);
             }
         }
     }
@@ -280,11 +280,11 @@ impl Device {
             return;
         }
         if self.busy < self.direct {
-            return self.start(at, &op);
+            return self.start(at, &op, 0);
         }
         self.queue.push(op);
         if self.busy < self.servers {
-            self.start_next(at);
+            self.start_next(at, 0);
         }
     }
 
@@ -326,7 +326,7 @@ impl Device {
         self.queue.let_go();
         for _ in self.busy..self.servers {
             if self.queue.len() > 0 {
-                self.start_next(now);
+                self.start_next(now, 0);
             }
         }
     }
@@ -443,9 +443,9 @@ impl Device {
         self.calendar.finish(OperationInService { completion, sectors, paired_ns: 0, kind, prepaid: true }, false);
     }
 
-    /// Puts an operation on a free server at `at`.
+    /// Puts an operation on a free server at `at`; `to_come` follow at once, as far as can be known.
     #[inline]
-    fn start(&mut self, at: Instant, op: &PendingOperation) {
+    fn start(&mut self, at: Instant, op: &PendingOperation, to_come: usize) {
         self.busy += 1;
         let &PendingOperation { kind, lba, sectors, .. } = op;
         self.arm = ArmAddress::of(op);
@@ -453,7 +453,10 @@ impl Device {
         let TimedService { begun, service, release } = match &mut self.model {
             Model::Hdd(hdd) => TimedService::at(now, hdd.serve(at, kind, lba, sectors)),
             Model::Fixed(fixed) => TimedService::at(now, fixed.serve(kind, sectors)),
-            Model::Empirical(empirical) => TimedService::at(now, empirical.serve(kind, op.sequence)),
+            Model::Empirical(empirical) => {
+                let present = self.busy + self.queue.len() + to_come;
+                TimedService::at(now, empirical.serve(&command, op.sequence, present))
+            }
             Model::Random(random) => TimedService::at(now, random.serve(kind, op.sequence)),
             Model::Drive(drive) => drive.serve(command),
             Model::Ssd(ssd) => ssd.serve(command),
@@ -482,7 +485,10 @@ impl Device {
             Model::Hdd(hdd) => hdd.serve_pair_write(at, read.lba, read.sectors),
             Model::Drive(drive) => drive.serve_pair_write(at.as_ns(), read.lba, read.sectors),
             Model::Fixed(fixed) => fixed.serve(OpKind::Write, read.sectors),
-            Model::Empirical(empirical) => empirical.serve_pair_write(read.sequence),
+            Model::Empirical(empirical) => {
+                let present = self.busy + self.queue.len();
+                empirical.serve_pair_write(&command(read, at), read.sequence, present)
+            }
             Model::Random(random) => random.serve_pair_write(read.sequence),
             Model::Ssd(_) => unreachable!("refused when it was made"),
         };
@@ -498,7 +504,8 @@ impl Device {
     fn release(&mut self, at: Instant) {
         self.busy -= 1;
         if self.queue.len() > 0 {
-            self.start_next(at);
+            // Whoever waited for what has just ended may send the next at this very moment.
+            self.start_next(at, 1);
         }
     }
 
@@ -512,7 +519,7 @@ impl Device {
         running.completion
     }
 
-    fn start_next(&mut self, at: Instant) {
+    fn start_next(&mut self, at: Instant, to_come: usize) {
         if let Model::Drive(drive) = &mut self.model {
             // What it does behind commands decides which of them it can serve without moving.
             drive.advance(at.as_ns());
@@ -521,7 +528,7 @@ impl Device {
         let Some(next) = self.queue.take(at, self.arm, |op| model.positioning_ns(at, op)) else { return };
         // A driver that polls late may have brought operations after the server became free.
         let at = at.max(next.arrived);
-        self.start(at, &next);
+        self.start(at, &next, to_come);
     }
 }
 

@@ -1,14 +1,16 @@
 //! A device whose service times are drawn from measured quantiles.
 //!
-//! Purpose: replay the distribution that was measured on a device nobody has a model of, without its dependence on address
-//! or history. Reference: inverse transform sampling, linear between the given quantiles.
+//! Purpose: replay what was measured on a device nobody has a model of. Either one distribution of all reads and one of all
+//! writes, or a table of them by situation (`table.rs`). Reference: inverse transform sampling, linear between the given
+//! quantiles.
 //!
-//! Invariants: the service time of the device's i-th operation is a function of (seed, i, kind), whatever is served when;
-//! it lies between the first and the last quantile given.
+//! Invariants: the service time of the device's i-th operation is a function of (seed, i, situation), whatever is served
+//! when; without a table it lies between the first and the last quantile given.
 
 use crate::error::whole_sectors;
 use crate::fixed::{check_servers, default_sector_bytes, one};
-use crate::service::Service;
+use crate::service::{Command, Service};
+use crate::table::{MeasuredSpec, Table};
 use crate::{IdleMean, Provenance, SchedulerSpec, SpecError, ThrottleSpec};
 use raidlab_types::number::saturating_u64;
 use raidlab_types::{Duration, OpKind, Seed};
@@ -34,10 +36,18 @@ pub struct EmpiricalSpec {
     /// Logical block, in bytes.
     #[serde(default = "default_sector_bytes")]
     pub sector_bytes: u32,
-    /// Quantiles of the service time of reads: `[probability, us]`, from probability 0 to 1.
+    /// Quantiles of the service time of reads: `[probability, us]`, from probability 0 to 1. None with `measured`.
+    #[serde(default)]
     pub read: Vec<(f64, f64)>,
-    /// Quantiles of the service time of writes; also used for flushes and discards.
+    /// Quantiles of the service time of writes; also used for flushes and discards. None with `measured`.
+    #[serde(default)]
     pub write: Vec<(f64, f64)>,
+    /// The probabilities of the quantiles in `measured`, from 0 to 1.
+    #[serde(default)]
+    pub probabilities: Vec<f64>,
+    /// Times by situation, in place of `read` and `write`. A device of which no writes are given takes none.
+    #[serde(default)]
+    pub measured: Vec<MeasuredSpec>,
     /// Operations served at a time.
     #[serde(default = "one")]
     pub servers: u32,
@@ -47,10 +57,31 @@ pub struct EmpiricalSpec {
 }
 
 impl EmpiricalSpec {
-    /// Mean service time of the distribution given; its size is part of what was measured.
-    pub(crate) fn idle_mean(&self, kind: OpKind) -> Result<IdleMean, SpecError> {
-        let mean_ns = Quantiles::new(key(kind), self.quantiles(kind))?.mean_ns();
+    /// Mean service time of an operation of `bytes` bytes at a random place when nothing else is there; without a table
+    /// size is part of what was measured.
+    pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, SpecError> {
+        let mean_ns = match self.table()? {
+            Some(table) => table.idle_mean_ns(kind, bytes),
+            None => Quantiles::new(key(kind), self.quantiles(kind))?.mean_ns(),
+        };
         Ok(IdleMean::still(Duration::from_ns(mean_ns), Duration::ZERO))
+    }
+
+    /// Whether it says how long writes take.
+    pub(crate) fn takes_writes(&self) -> bool {
+        self.measured.is_empty() || self.measured.iter().any(MeasuredSpec::is_write)
+    }
+
+    fn table(&self) -> Result<Option<Table>, SpecError> {
+        if self.measured.is_empty() {
+            return Ok(None);
+        }
+        for (key, quantiles) in [("read", &self.read), ("write", &self.write)] {
+            if !quantiles.is_empty() {
+                return Err(SpecError::new(key, "stands beside [[measured]]; accepted: one of the two"));
+            }
+        }
+        Table::new(&self.probabilities, &self.measured).map(Some)
     }
 
     fn quantiles(&self, kind: OpKind) -> &[(f64, f64)] {
@@ -73,44 +104,63 @@ fn key(kind: OpKind) -> &'static str {
 pub(crate) struct Empirical {
     pub capacity_sectors: u64,
     pub servers: usize,
-    read: Quantiles,
-    write: Quantiles,
+    times: Times,
+    sector_bytes: u32,
     seed: Seed,
+}
+
+/// What times are drawn from; in boxes, for no device is to be larger for it.
+#[derive(Debug, Clone)]
+enum Times {
+    /// Of reads and of writes.
+    Plain(Box<[Quantiles; 2]>),
+    Table(Box<Table>),
 }
 
 impl Empirical {
     pub(crate) fn new(spec: &EmpiricalSpec, seed: Seed) -> Result<Self, SpecError> {
         let capacity_sectors = whole_sectors(spec.capacity_bytes, spec.sector_bytes)?;
-        Ok(Empirical {
-            capacity_sectors,
-            servers: check_servers(spec.servers)?,
-            read: Quantiles::new("read", &spec.read)?,
-            write: Quantiles::new("write", &spec.write)?,
-            seed: seed.named("service"),
-        })
+        let times = match spec.table()? {
+            Some(table) => Times::Table(Box::new(table)),
+            None => {
+                Times::Plain(Box::new([Quantiles::new("read", &spec.read)?, Quantiles::new("write", &spec.write)?]))
+            }
+        };
+        let (servers, sector_bytes) = (check_servers(spec.servers)?, spec.sector_bytes);
+        Ok(Empirical { capacity_sectors, servers, times, sector_bytes, seed: seed.named("service") })
     }
 
     /// The same device with draws of its own.
     pub(crate) fn twin(&self, seed: Seed) -> Self {
-        Empirical { seed: seed.named("service"), ..self.clone() }
+        let times = match &self.times {
+            Times::Plain(quantiles) => Times::Plain(quantiles.clone()),
+            Times::Table(table) => Times::Table(Box::new(table.twin())),
+        };
+        Empirical { seed: seed.named("service"), times, ..*self }
     }
 
-    /// The service of the device's operation number `sequence`, all of it overhead.
+    /// The service of the device's operation number `sequence`, all of it overhead; with it `present` are there.
     #[inline]
-    pub(crate) fn serve(&self, kind: OpKind, sequence: u64) -> Service {
+    pub(crate) fn serve(&mut self, command: &Command, sequence: u64, present: usize) -> Service {
         let probability = self.seed.child(sequence).draws().unit();
-        let quantiles = match kind {
-            OpKind::Read => &self.read,
-            _ => &self.write,
-        };
-        Service { overhead: quantiles.quantile_ns(probability), ..Service::default() }
+        self.draw(command, probability, present)
     }
 
     /// The write of a pair after its read, operation number `sequence`: a second draw of the same number.
-    pub(crate) fn serve_pair_write(&self, sequence: u64) -> Service {
+    pub(crate) fn serve_pair_write(&mut self, read: &Command, sequence: u64, present: usize) -> Service {
         let mut draws = self.seed.child(sequence).draws();
         draws.next_u64();
-        Service { overhead: self.write.quantile_ns(draws.unit()), ..Service::default() }
+        let probability = draws.unit();
+        self.draw(&Command { kind: OpKind::Write, ..*read }, probability, present)
+    }
+
+    #[inline]
+    fn draw(&mut self, command: &Command, probability: f64, present: usize) -> Service {
+        let overhead = match &mut self.times {
+            Times::Plain(quantiles) => quantiles[usize::from(command.kind != OpKind::Read)].quantile_ns(probability),
+            Times::Table(table) => table.quantile_ns(command, self.sector_bytes, present, probability),
+        };
+        Service { overhead, ..Service::default() }
     }
 }
 
@@ -165,20 +215,25 @@ mod tests {
         serde_json::from_str(text).unwrap()
     }
 
+    fn serve(model: &mut Empirical, kind: OpKind, sequence: u64) -> Service {
+        model.serve(&Command { kind, lba: 0, sectors: 8, durable: false, entered: 0, now: 0 }, sequence, 1)
+    }
+
     #[test]
     fn draws_follow_the_quantiles_and_repeat() {
-        let model = Empirical::new(&spec(), Seed::new(1)).unwrap();
+        let mut model = Empirical::new(&spec(), Seed::new(1)).unwrap();
         let n = 40_000;
-        let times: Vec<u64> = (0..n).map(|i| model.serve(OpKind::Read, i).total()).collect();
+        let times: Vec<u64> = (0..n).map(|i| serve(&mut model, OpKind::Read, i).total()).collect();
         let below = times.iter().filter(|&&t| t < 100_000).count() as f64 / n as f64;
         assert!((below - 0.5).abs() < 0.01, "{below}");
         assert!(times.iter().all(|t| (50_000..=1_000_000).contains(t)));
         let mean = times.iter().sum::<u64>() as f64 / n as f64;
-        let expected = spec().idle_mean(OpKind::Read).unwrap().total().as_ns() as f64;
+        let expected = spec().idle_mean(OpKind::Read, 4096).unwrap().total().as_ns() as f64;
         assert_eq!(expected, 312_500.0);
         assert!((mean / expected - 1.0).abs() < 0.02, "{mean}");
-        assert_eq!(model.serve(OpKind::Write, 7).total(), 20_000);
-        assert_eq!(model.serve(OpKind::Read, 7), Empirical::new(&spec(), Seed::new(1)).unwrap().serve(OpKind::Read, 7));
+        assert_eq!(serve(&mut model, OpKind::Write, 7).total(), 20_000);
+        let mut other = Empirical::new(&spec(), Seed::new(1)).unwrap();
+        assert_eq!(serve(&mut model, OpKind::Read, 7), serve(&mut other, OpKind::Read, 7));
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod scheduler;
 mod service;
 mod spec;
 mod ssd;
+mod table;
 mod throttle;
 mod timeline;
 
@@ -47,4 +48,5 @@ pub use scheduler::SchedulerSpec;
 pub use service::{Completion, FlashTotals, IdleMean, Totals};
 pub use spec::{DeviceSpec, PairPricing, Provenance, ProvenanceStatus};
 pub use ssd::{Initial, Placement, SsdSpec, Victim};
-pub use throttle::{BucketLevel, ThrottleSpec};
+pub use table::{MeasuredOp, MeasuredSpec, Neighbourhood};
+pub use throttle::{BucketLevel, LimitedKind, ThrottleSpec};

@@ -34,7 +34,7 @@ impl DeviceSpec {
         match self {
             DeviceSpec::Hdd(spec) => spec.idle_mean(kind, bytes),
             DeviceSpec::Fixed(spec) => spec.idle_mean(kind, bytes),
-            DeviceSpec::Empirical(spec) => spec.idle_mean(kind),
+            DeviceSpec::Empirical(spec) => spec.idle_mean(kind, bytes),
             DeviceSpec::Random(spec) => spec.idle_mean(kind),
             DeviceSpec::Ssd(spec) => spec.idle_mean(kind, bytes),
         }
@@ -64,6 +64,11 @@ impl DeviceSpec {
     /// Where its parameters come from, by parameter.
     pub fn provenance(&self) -> &BTreeMap<String, Provenance> {
         self.common().2
+    }
+
+    /// Whether it can be written; not where only its reads were measured.
+    pub fn takes_writes(&self) -> bool {
+        !matches!(self, DeviceSpec::Empirical(spec) if !spec.takes_writes())
     }
 
     /// Limits on the rate at which it takes operations.

@@ -43,6 +43,31 @@ pub struct ThrottleSpec {
     pub burst_bytes: u64,
     /// How full the buckets are at the start.
     pub initial: BucketLevel,
+    /// What it limits; the others pay nothing, and pass nobody either.
+    pub only: LimitedKind,
+}
+
+/// Which operations a limit is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitedKind {
+    /// All that move data.
+    #[default]
+    All,
+    /// Those that read.
+    Reads,
+    /// Those that write.
+    Writes,
+}
+
+impl LimitedKind {
+    fn is_of(self, kind: OpKind) -> bool {
+        match self {
+            LimitedKind::All => true,
+            LimitedKind::Reads => kind == OpKind::Read,
+            LimitedKind::Writes => kind != OpKind::Read,
+        }
+    }
 }
 
 /// How full a bucket is.
@@ -101,6 +126,7 @@ impl Bucket {
 #[derive(Debug, Clone, Copy)]
 struct OpsBucket {
     bucket: Bucket,
+    only: LimitedKind,
     /// Most sectors that count as one.
     most: Option<u64>,
     /// Where the last one ended, whether it wrote, and how many sectors more would count with it.
@@ -112,6 +138,9 @@ struct OpsBucket {
 impl OpsBucket {
     /// What an operation counts, and the room that it leaves.
     fn count(&self, op: &PendingOperation) -> (u64, u64) {
+        if !self.only.is_of(op.kind) {
+            return (0, 0);
+        }
         let Some(most) = self.most else { return (1, 0) };
         let goes_on = op.lba == self.end && self.is_write == (op.kind != OpKind::Read);
         let room = if goes_on { self.room } else { 0 };
@@ -125,7 +154,7 @@ impl OpsBucket {
 #[derive(Debug, Clone)]
 pub(crate) struct Throttle {
     ops: Vec<OpsBucket>,
-    bytes: Vec<Bucket>,
+    bytes: Vec<(LimitedKind, Bucket)>,
     sector_bytes: u64,
     waiting: VecDeque<PendingOperation>,
     /// When the last one passed: none that came after it passes before.
@@ -174,11 +203,12 @@ impl Throttle {
             };
             let name = if spec.ops_s.is_some() { "ops_s" } else { "ops_s_per_gib" };
             let bucket = Bucket::new(&key(name), per_s, spec.burst_ops, spec.initial)?;
-            self.ops.push(OpsBucket { bucket, most, end: 0, is_write: false, room: 0 });
+            self.ops.push(OpsBucket { bucket, only: spec.only, most, end: 0, is_write: false, room: 0 });
         }
         if let Some(mb_s) = spec.mb_s {
             let mb_s = within(&key("mb_s"), mb_s, 1e-3..=1e6, " MB/s")?;
-            self.bytes.push(Bucket::new(&key("mb_s"), mb_s * 1e6, spec.burst_bytes, spec.initial)?);
+            let bucket = Bucket::new(&key("mb_s"), mb_s * 1e6, spec.burst_bytes, spec.initial)?;
+            self.bytes.push((spec.only, bucket));
         }
         Ok(())
     }
@@ -217,7 +247,8 @@ impl Throttle {
         }
         // What is counted with the one before has been paid for.
         let ops = self.ops.iter().filter(|one| one.count(op).0 > 0).map(|one| one.bucket.ready());
-        let at = ops.chain(self.bytes.iter().map(Bucket::ready)).max().unwrap_or(0);
+        let bytes = self.bytes.iter().filter(|(only, _)| only.is_of(op.kind)).map(|(_, bucket)| bucket.ready());
+        let at = ops.chain(bytes).max().unwrap_or(0);
         Instant::from_ns(at).max(op.arrived).max(self.last)
     }
 
@@ -226,7 +257,7 @@ impl Throttle {
         if !moves_data(op.kind) {
             return;
         }
-        for one in &mut self.ops {
+        for one in self.ops.iter_mut().filter(|one| one.only.is_of(op.kind)) {
             let (count, room) = one.count(op);
             if count > 0 {
                 one.bucket.spend(at.as_ns(), count);
@@ -234,7 +265,9 @@ impl Throttle {
             (one.end, one.is_write, one.room) = (op.lba + op.sectors, op.kind != OpKind::Read, room);
         }
         let bytes = op.sectors * self.sector_bytes;
-        self.bytes.iter_mut().for_each(|bucket| bucket.spend(at.as_ns(), bytes));
+        for (_, bucket) in self.bytes.iter_mut().filter(|(only, _)| only.is_of(op.kind)) {
+            bucket.spend(at.as_ns(), bytes);
+        }
     }
 }
 
@@ -299,6 +332,17 @@ mod tests {
         assert_eq!(passes(by_four, &[(0, 16), (50, 1), (90, 1)]), [0, 4000, 5000]);
         assert_eq!(passes(by_four, &[(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1)]), [0, 0, 0, 0, 1000, 1000]);
         assert_eq!(passes(by_four, &[(0, 1), (50, 1), (1, 1)]), [0, 1000, 2000], "not where another came between");
+    }
+
+    #[test]
+    fn a_limit_of_reads_holds_no_writes_but_those_behind_one() {
+        let mut throttle = throttle(r#"[{"ops_s": 1000, "only": "reads"}, {"mb_s": 0.512, "only": "writes"}]"#);
+        let ops = [OpKind::Read, OpKind::Write, OpKind::Read, OpKind::Write];
+        let at_once = (0..).zip(ops).filter_map(|(id, kind)| throttle.push(Instant::ZERO, of(kind, id, 100 * id, 1)));
+        assert_eq!(at_once.count(), 2);
+        assert_eq!(throttle.next_at(), Some(Instant::from_ns(1_000_000)));
+        throttle.take(Instant::from_ns(1_000_000));
+        assert_eq!((throttle.next_at(), throttle.len()), (Some(Instant::from_ns(1_000_000)), 1));
     }
 
     #[test]

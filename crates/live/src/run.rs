@@ -239,6 +239,14 @@ fn check_emulation(config: &LiveConfig, specs: &[TargetSpec]) -> Result<(), Live
         TargetSpec::Emulated { content, .. } => *content == EmulatedContent::None,
         _ => false,
     };
+    let unmeasured = |spec: &TargetSpec| match spec {
+        TargetSpec::Emulated { device, .. } => !device.takes_writes(),
+        _ => false,
+    };
+    if writes(&config.workload) && present().any(unmeasured) {
+        let message = "only reads of this device were measured, and this writes; accepted: loads that only read";
+        return Err(LiveError::bad("members", message));
+    }
     if config.content == ContentMode::Verify && present().any(keeps_nothing) {
         let message = "verify: emulated members with content \"none\" keep nothing; accepted: \"memory\" or a file";
         return Err(LiveError::bad("content", message));

@@ -77,6 +77,9 @@ pub(crate) fn device_replay<'py>(
         sectors: sectors.as_slice()?,
         gap_ns: gap_ns.as_slice()?,
     };
+    if let Some(i) = requests.is_write.iter().position(|&write| write != 0 && !spec.takes_writes()) {
+        return Err(cell_error(&format!("request[{i}]"), "only reads of this device were measured, and this writes"));
+    }
     if let Some((i, message)) = requests.fault(device.capacity_sectors()) {
         return Err(cell_error(&format!("request[{i}]"), message));
     }

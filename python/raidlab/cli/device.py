@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from raidlab.cli.options import Json, argument, number, option
+from raidlab.cli.endings import code_of_status
+from raidlab.cli.options import Json, argument, flag, number, option
 from raidlab.cli.terminal import console, say, writing
+from raidlab.errors import InputError
 
 if TYPE_CHECKING:
     from raidlab.devices import DeviceFacts, Validation
+    from raidlab.measure.fit import FittedDevice
     from raidlab.reading import Plain
 
 app = typer.Typer(
     name="device",
-    help="Device models: list them, show one, import one, hold one to its sheet or a trace.",
+    help="Device models: list them, show one, import or fit one, hold one to its sheet or a trace.",
     no_args_is_help=True,
 )
 
@@ -28,6 +32,13 @@ Examples:
   raidlab device import cheetah9LP.parv -o cheetah.toml
   raidlab device show ./cheetah.toml
   raidlab device validate ./cheetah.toml --trace cheetah9LP.trace"""
+
+
+FIT_EXAMPLES = """\b
+Examples:
+  raidlab device fit /dev/sdx --out my-disk.toml
+  raidlab device fit /mnt/disk/ --quick
+  raidlab device fit /dev/sdx --destroy /dev/sdx --budget 10min --out my-disk.toml"""
 
 
 @app.command("list")
@@ -89,6 +100,112 @@ def import_device(
     with writing("--out", out):
         write_file(Path(out), text.encode())
     say(out)
+
+
+@app.command("fit", epilog=FIT_EXAMPLES)
+def fit_device(
+    target: Annotated[
+        str,
+        argument(
+            "TARGET",
+            "A block device or a file (read only), a directory (a file is made in it, written and removed), or memory.",
+        ),
+    ],
+    out: Annotated[
+        str | None, option("DEVICE.toml", "Write the device here, instead of printing it.", "--out", "-o")
+    ] = None,
+    budget: Annotated[str | None, option("TIME", "How long to measure. 90s by default, 20s with --quick.")] = None,
+    quick: Annotated[bool, flag("--quick", "Fewer sizes and depths.")] = False,
+    file_size: Annotated[str, option("SIZE", "The size of the file made in a directory.")] = "512MiB",
+    destroy: Annotated[
+        list[str] | None, option("DEVICE", "The device once more, if it may be overwritten: writes are measured too.")
+    ] = None,
+    name: Annotated[str, option("NAME", "What to call the device; its target by default.")] = "",
+    seed: Annotated[int, number("The root of all randomness.", 0, 2**40)] = 1,
+    as_json: Json = False,
+) -> None:
+    """Measure a device and fit a model to it, as a device file that every study takes.
+
+    Times of random and sequential requests are measured by operation, size and depth. Others, between those, are held
+    out, predicted from the rest, and said with their errors. A device is only read unless --destroy names it, and the
+    model of one that was only read refuses writes.
+    """
+    import sys
+
+    from raidlab.directory import write_file
+    from raidlab.formats.toml import toml_text
+    from raidlab.measure.fit import FitRequest, fit_target
+    from raidlab.measure.words import parse_with
+    from raidlab.run.interrupt import StopFlag
+    from raidlab.run.progress import progress_on
+    from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
+
+    _check_writable(out)
+    asked = FitRequest(
+        target=target,
+        budget_ns=parse_with(parse_time_ns, "--budget", budget or ("20s" if quick else "90s"), TIME_ACCEPTED),
+        quick=quick,
+        destroy=destroy or [],
+        file_bytes=parse_with(parse_bytes, "--file-size", file_size, BYTES_ACCEPTED),
+        seed=seed,
+        name=name,
+    )
+    stop = StopFlag()
+    try:
+        fitted = fit_target(asked, progress=progress_on(sys.stderr), stop=stop)
+    except KeyboardInterrupt:
+        say("interrupted: half a fit is none, so nothing is written")
+        raise typer.Exit(code_of_status("interrupted", stop.signal_name)) from None
+    text = toml_text(fitted.document)
+    if out is not None:
+        with writing("--out", out):
+            write_file(Path(out), text.encode())
+    if as_json:
+        print(json.dumps(fitted.document, indent=2))
+    elif out is None:
+        print(text, end="")
+    else:
+        _print_fit(fitted, out)
+    for note in fitted.notes:
+        say(f"note: {note}")
+
+
+def _check_writable(out: str | None) -> None:
+    """Refuse before minutes of measuring what could not be written after them."""
+    if out is None:
+        return
+    path = Path(out)
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError.one("--out", "cannot be written", value=f"'{out}'", accepted="a file in a directory of yours")
+
+
+def _print_fit(fitted: FittedDevice, out: str) -> None:
+    from rich.text import Text
+
+    from raidlab.cli.output import plain_table
+
+    screen = console()
+    document = fitted.document
+    title = f"{document['name']}: {len(fitted.fitted)} situations fitted, {len(fitted.held_out)} held out and predicted"
+    screen.print(Text(title, style="bold"))
+    rows = (
+        (
+            one.situation.name,
+            _figure(one.measured.rate_per_s),
+            _figure(one.modelled.rate_per_s),
+            f"{one.rate_error_percent:+.1f}%",
+            f"{one.time_error_percent(90):+.0f}%",
+            f"{one.floor_percent:.1f}%",
+        )
+        for one in fitted.held_out
+    )
+    head = ("held out", "measured/s", "model/s", "error", "p90", "apart")
+    screen.print(plain_table("", head, rows, right=head[1:]))
+    screen.print(
+        f"Throughputs that were not measured are {fitted.error_percent:.1f} % off at most, with 90 %; the second turns"
+        f" took {fitted.drift_percent:+.1f} % against the first."
+    )
+    screen.print(f'In a study: device = "{out if os.sep in out else f"./{out}"}"', soft_wrap=True)
 
 
 @app.command("validate")

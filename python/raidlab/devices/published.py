@@ -1,14 +1,15 @@
 """A model beside the figures that were printed of its device, each run in the terms in which it was printed.
 
-A device file has a `[[published]]` table for each: the load, the value and where it stands. They are run as one small
-study over one device, so that what is compared is what every study of that device would find.
+A device file has a `[[published]]` table for each: the load, the value and where it stands; of what was measured, but
+not used when the device was fitted, a `[[held_out]]` table of the same form. They are run as one small study over one
+device, so that what is compared is what every study of that device would find.
 
 Invariant: the figures are never handed to the engine; the model knows its parameters only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,7 @@ from raidlab.devices.catalogue import load
 from raidlab.errors import InputError
 from raidlab.formats.toml import toml_text
 from raidlab.reading import Plain
-from raidlab.study.device import DeviceModel
+from raidlab.study.device import FIGURES, DeviceModel
 from raidlab.study.load import load_study_text
 from raidlab.study.places import Place, line_index
 from raidlab.study.table_file import Reporter, shown_file, text_of
@@ -82,25 +83,28 @@ class _Sheet(Table):
     """The figures of a device, so that a mistake in one is at the place that its file has it."""
 
     published: list[PublishedFigure]
+    held_out: list[PublishedFigure]
 
 
 def published_figures(model: DeviceModel) -> list[PublishedFigure]:
-    """The figures that a device file prints; an `InputError` names every mistake in them."""
+    """The figures that a device file prints or holds out; an `InputError` names every mistake in them."""
     text = "" if model.file is None else text_of(model.file, "a device file (TOML)")
     reporter = Reporter("" if model.file is None else shown_file(model.file), line_index(text))
-    sheet = reporter.validated(_Sheet, {"published": list(model.published)})
+    sheet = reporter.validated(_Sheet, {key: list(getattr(model, key)) for key in FIGURES})
     reporter.complain()
     assert sheet is not None, "figures without a mistake are a sheet"
-    _check(sheet.published, model, reporter)
+    placed: list[tuple[Place, PublishedFigure]] = [
+        ((key, index), figure) for key in FIGURES for index, figure in enumerate(getattr(sheet, key))
+    ]
+    _check(placed, model, reporter)
     reporter.complain()
-    return sheet.published
+    return [figure for _, figure in placed]
 
 
-def _check(figures: list[PublishedFigure], model: DeviceModel, reporter: Reporter) -> None:
+def _check(figures: Sequence[tuple[Place, PublishedFigure]], model: DeviceModel, reporter: Reporter) -> None:
     """What a figure may not ask of this device."""
     names = set()
-    for index, figure in enumerate(figures):
-        place: Place = ("published", index)
+    for place, figure in figures:
         if figure.name in names:
             reporter.add((*place, "name"), "stands twice", figure.name, "a name of its own each")
         names.add(figure.name)
@@ -132,7 +136,7 @@ def compare_published(device: str, seed: int = 1) -> list[ComparedFigure]:
     model = load(device)
     figures = published_figures(model)
     if not figures:
-        message = "has no [[published]] figures to be held to"
+        message = "has no [[published]] or [[held_out]] figures to be held to"
         raise InputError.one("device", message, value=f"'{device}'", accepted="one that has, or --trace FILE")
     modelled: dict[str, float] = {}
     for initial in dict.fromkeys(figure.initial for figure in figures):

@@ -131,6 +131,7 @@ class DeviceSheet(TypedDict, total=False):
     """What a device file says that is no parameter of its model."""
 
     published: list[SheetFigure]
+    held_out: list[SheetFigure]
     power: DevicePower
 
 

@@ -26,6 +26,8 @@ from raidlab.study.table_file import read_named, shown_file
 from raidlab.study.words import without_control
 
 DEFAULT_SECTOR_BYTES = 512
+# Tables of figures that a model is held to: printed of the device, and measured but not used for a fit.
+FIGURES = ("published", "held_out")
 # Of `[power]`, and more than any device draws.
 POWER_KEYS = ("idle_watts", "active_watts")
 MOST_WATTS = 1000.0
@@ -71,11 +73,19 @@ class DeviceModel:
     """Where it was read."""
     power: Mapping[str, Plain] = field(default_factory=dict, compare=False)
     """What it draws, with its source; it changes nothing in the model either."""
+    held_out: tuple[Plain, ...] = field(default=(), compare=False)
+    """Figures that were measured of it and not used when it was fitted, in the form of `published`."""
+    fit: Mapping[str, Plain] = field(default_factory=dict, compare=False)
+    """How well it was fitted (`raidlab device fit`)."""
 
     @property
     def sheet(self) -> dict[str, Plain]:
         """What its file says that is no parameter of the model; results keep it beside the parameters."""
-        said: dict[str, Plain] = {"published": list(self.published), "power": dict(self.power)}
+        said: dict[str, Plain] = {
+            "published": list(self.published),
+            "held_out": list(self.held_out),
+            "power": dict(self.power),
+        }
         return {key: value for key, value in said.items() if value}
 
 
@@ -148,9 +158,15 @@ def _model(name: str, document: dict[str, Plain], file: Path | None, said: Mappi
         except ValueError as error:
             raise ValueError(f"{place} {error}") from None
     document = dict(document)
-    published = document.pop("published", [])
-    if not isinstance(published, list):
-        raise _error(file, ("published",), "is no list of tables", published, "[[published]] tables")
+    figures: dict[str, list[Plain]] = {}
+    for key in FIGURES:
+        given = document.pop(key, [])
+        if not isinstance(given, list):
+            raise _error(file, (key,), "is no list of tables", given, f"[[{key}]] tables")
+        figures[key] = given
+    fit = document.pop("fit", {})
+    if not isinstance(fit, Mapping):
+        raise _error(file, ("fit",), "is no table", fit, "[fit] as 'raidlab device fit' writes it")
     power = _power(document.pop("power", {}), file)
     kind = document.get("kind")
     if kind not in KINDS:
@@ -160,7 +176,9 @@ def _model(name: str, document: dict[str, Plain], file: Path | None, said: Mappi
         facts = _core.device_facts(json.dumps(document))
     except _core.CellError as error:
         raise _explained(file, document, said, error.key, error.message) from None
-    return DeviceModel(name, document, facts["capacity_bytes"], facts["sector_bytes"], tuple(published), file, power)
+    published, held_out = (tuple(figures[key]) for key in FIGURES)
+    sizes = (facts["capacity_bytes"], facts["sector_bytes"])
+    return DeviceModel(name, document, *sizes, published, file, power, held_out, fit)
 
 
 def _explained(

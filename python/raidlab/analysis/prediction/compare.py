@@ -203,7 +203,7 @@ def _response_ms(point: Point) -> float | None:
 
 
 def stated_error_percent(sheet: DeviceSheet, work: Workload) -> float | None:
-    """How far a device's model may be off for a workload, by what its file says of its published figures.
+    """How far a device's model may be off for a workload, by what its file says of its figures, published or held out.
 
     None where it has no figure of such work.
 
@@ -214,7 +214,8 @@ def stated_error_percent(sheet: DeviceSheet, work: Workload) -> float | None:
     work : Workload
         Of which the figures of its kind count: sequential or not, reading or writing.
     """
-    alike = [figure for figure in sheet.get("published", []) if _is_alike(figure, work)]
+    figures = [*sheet.get("published", []), *sheet.get("held_out", [])]
+    alike = [figure for figure in figures if _is_alike(figure, work)]
     return max((_tolerance(figure) for figure in alike), default=None)
 
 

@@ -1,0 +1,126 @@
+"""What was held out, predicted by the device that was fitted without it: the error that the file states.
+
+Reference: V. Vovk, A. Gammerman and G. Shafer, *Algorithmic Learning in a Random World*, 2005 (conformal prediction):
+of n errors that are exchangeable with the next one, the ceil(0.9 (n + 1))-th smallest is not exceeded by it with 90 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from raidlab.measure.fit.situations import Situation, Slot
+from raidlab.measure.fit.subject import ModelSubject
+from raidlab.measure.fit.table import Measured, Sample, most_served, sample_of
+from raidlab.reading import Plain
+
+STATED_SHARE = 0.9
+# As long as it takes: the virtual clock is cheap.
+_MODEL_NS = 3_600_000_000_000
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A situation that the fit has not seen: measured, and as the fitted device has it."""
+
+    situation: Situation
+    measured: Measured
+    modelled: Sample
+
+    @property
+    def rate_error_percent(self) -> float:
+        """How much more throughput the model gives."""
+        return 100 * (self.modelled.rate_per_s / self.measured.rate_per_s - 1)
+
+    def time_error_percent(self, percentile: float) -> float:
+        """How much longer a percentile of response time is in the model."""
+        measured = self.measured.times.percentile_ns(percentile) or 0
+        modelled = self.modelled.times.percentile_ns(percentile) or 0
+        return 100 * (modelled / measured - 1) if measured else math.nan
+
+    @property
+    def floor_percent(self) -> float:
+        """How far the device is from itself: the throughputs of its turns, the most over the least."""
+        rates = [turn.rate_per_s for turn in self.measured.turns]
+        return 100 * (max(rates) / min(rates) - 1)
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Requests at random times: what they took, and what they take of a device that serves so many at a time."""
+
+    measured: Measured
+    modelled: Sample
+    servers: int
+
+    @property
+    def log_error(self) -> float:
+        """How far the mean response time is off, as a logarithm."""
+        return math.log(self.modelled.mean_of_all_ns / self.measured.mean_ns)
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in words."""
+        error = 100 * math.expm1(self.log_error)
+        of = f"{self.measured.situation.name}, {self.measured.rate_per_s:.4g} a second"
+        return f"nearest to {of}: mean response {error:+.1f} %"
+
+
+Serving = Callable[[int], dict[str, Plain]]
+
+
+def chosen(serving: Serving, fitted: Sequence[Measured], seed: int) -> tuple[dict[str, Plain], list[Arrivals]]:
+    """How many requests the device serves at a time, in powers of two: what random arrivals show.
+
+    Closed loops of one kind cannot tell: one that serves four in 4 ms and one that serves each in 1 ms, in turn, give
+    the same throughput and the same mean.
+    """
+    most = most_served(fitted)
+    candidates = [servers for servers in (2**power for power in range(13)) if servers < most] + [most]
+    open_loops = [one for one in fitted if one.situation.arrivals]
+    found = []
+    for servers in candidates:
+        device = serving(servers)
+        model = ModelSubject(device, seed)
+        arrivals = []
+        for one in open_loops:
+            slot = Slot(one.situation, 0, 0, _MODEL_NS, rate_per_s=one.rate_per_s)
+            arrivals.append(Arrivals(one, sample_of(one.situation, 0, model.ask(slot)), servers))
+        found.append((sum(abs(one.log_error) for one in arrivals), servers, device, arrivals))
+    _, _, device, arrivals = min(found, key=lambda one: one[:2])
+    return device, arrivals
+
+
+def predicted(device: Mapping[str, Plain], measured: Sequence[Measured], seed: int) -> list[HeldOut]:
+    """Every situation that was held out, as a device has it."""
+    model = ModelSubject(device, seed)
+    found = []
+    for one in measured:
+        slot = Slot(one.situation, turn=0, warmup_ns=0, measure_ns=_MODEL_NS)
+        found.append(HeldOut(one.situation, one, sample_of(one.situation, 0, model.ask(slot))))
+    return found
+
+
+def stated_error_percent(held: Sequence[HeldOut]) -> float:
+    """What the error of a throughput stays below with 90 %; with fewer than nine situations, the worst."""
+    errors = sorted(abs(one.rate_error_percent) for one in held)
+    rank = math.ceil(STATED_SHARE * (len(errors) + 1))
+    return errors[min(rank, len(errors)) - 1]
+
+
+def as_figure(one: HeldOut, source: str, tolerance_percent: float) -> dict[str, Plain]:
+    """A situation as `raidlab device validate` takes it, in the words of a published figure."""
+    address: Literal["random", "sequential"] = "sequential" if one.situation.place == "sequential" else "random"
+    return {
+        "name": one.situation.name,
+        "value": float(f"{one.measured.rate_per_s:.5g}"),
+        "unit": "IOPS",
+        "source": source,
+        "read": one.situation.read_share,
+        "size": one.situation.size_bytes,
+        "address": address,
+        "depth": one.situation.depth,
+        "tolerance_percent": tolerance_percent,
+    }

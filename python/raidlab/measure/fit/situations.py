@@ -1,0 +1,154 @@
+"""What is asked of a device that is fitted: closed loops, some of which are held out, and requests at random times.
+
+Sizes and depths are those of common sweeps (ezFIO, SNIA's performance test specification), thinned to what a minute
+or two can hold. What is held out lies between them, in size and in depth, so that it tests what is interpolated and not
+what was noted down.
+
+Invariant: the plan depends on what may be done and on how long, never on what was found.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+from raidlab.errors import InputError
+from raidlab.study.units import format_bytes, format_time_ns
+from raidlab.study.workload import DrawnRequests, FixedSize, SequentialAddress, Step, UniformAddress
+
+KIB = 1024
+ROUNDS = 2
+# Less of one situation is a moment, not a measurement.
+LEAST_SLOT_NS = 100_000_000
+# A device that works in beats, such as one that is limited ten times a second, would otherwise begin and end every turn
+# at the same point of a beat, and all be wrong by as much.
+_UNEVEN, _WARM_UP_UNEVEN = 0.2, 0.5
+# The share of a slot that is not counted.
+_WARM_UP_SHARE = 0.15
+
+Op = Literal["read", "write", "mixed"]
+Placing = Literal["random", "sequential", "rewrite"]
+# Of the most that closed loops got: enough to queue, and not so much that it never ends.
+ARRIVAL_SHARE = 0.6
+# The share of reads where both are asked for, as in most mixes that are published.
+MIXED_READS = 0.7
+
+_SIZES = (4 * KIB, 32 * KIB, 256 * KIB)
+_DEPTHS = (1, 2, 4, 8, 16, 32)
+_LARGE = 1024 * KIB
+_QUICK_SIZES, _QUICK_DEPTHS = (4 * KIB, 128 * KIB), (1, 4, 16, 32)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One kind of request, and how it is offered."""
+
+    op: Op
+    place: Placing
+    size_bytes: int
+    depth: int
+    held_out: bool = False
+    """Whether it is kept from the fit, to be predicted."""
+    arrivals: bool = False
+    """Whether requests come at random, at `ARRIVAL_SHARE` of what the device can do, instead of in a closed loop."""
+
+    @property
+    def name(self) -> str:
+        """In words, such as ``random reads, 4 KiB, depth 8``."""
+        what = {"read": "reads", "write": "writes", "mixed": "mix"}[self.op]
+        of = f"{self.place} {what}" if self.place != "rewrite" else "writes of what was just read"
+        how = "at random times" if self.arrivals else f"depth {self.depth}"
+        return f"{of}, {format_bytes(self.size_bytes)}, {how}"
+
+    @property
+    def read_share(self) -> float:
+        """The share of reads."""
+        return {"read": 1.0, "write": 0.0, "mixed": MIXED_READS}[self.op]
+
+    def requests(self) -> DrawnRequests:
+        """What is asked for, as a cell has it."""
+        sequential = self.place == "sequential"
+        again = [Step(op="read"), Step(op="write", same_extent_as=0)] if self.place == "rewrite" else None
+        return DrawnRequests(
+            read=self.read_share,
+            size=FixedSize(kind="fixed", bytes=self.size_bytes),
+            address=SequentialAddress(kind="sequential") if sequential else UniformAddress(kind="uniform"),
+            task=again,
+        )
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One turn of a situation."""
+
+    situation: Situation
+    turn: int
+    warmup_ns: int
+    measure_ns: int
+    rate_per_s: float | None = None
+    """Of requests that come at random."""
+
+
+def situations(*, writes: bool, quick: bool, size_bytes: int) -> list[Situation]:
+    """All that are measured of a device of this size: those to fit by, then those held out."""
+    ops: tuple[Op, ...] = ("read", "write") if writes else ("read",)
+    found: list[Situation] = []
+    for op in ops:
+        found += [Situation(op, *at) for at in _of_one_kind(quick)]
+    if writes:
+        found += [Situation("write", "rewrite", size, depth) for size, depth in product((4 * KIB, 64 * KIB), (1, 8))]
+    for op in ops:
+        found += [Situation(op, *at, held_out=True) for at in _held_out(quick)]
+    if writes:
+        between = ((4 * KIB, 6), (64 * KIB, 4)) if quick else ((4 * KIB, 1), (16 * KIB, 12), (64 * KIB, 6))
+        found += [Situation("mixed", "random", size, depth, held_out=True) for size, depth in between]
+    found += [Situation(op, "random", 4 * KIB, depth=0, arrivals=True) for op in ops]
+    largest = max(one.size_bytes * one.depth for one in found)
+    if size_bytes < 4 * largest:
+        message = f"holds {format_bytes(size_bytes)}: requests to it would be on one another"
+        raise InputError.one("TARGET", message, accepted=f"at least {format_bytes(4 * largest)}")
+    return found
+
+
+def _of_one_kind(quick: bool) -> Iterator[tuple[Placing, int, int]]:
+    if quick:
+        yield from product(("random",), _QUICK_SIZES, _QUICK_DEPTHS)
+        yield from product(("sequential",), _QUICK_SIZES, (1, 8))
+        return
+    yield from product(("random",), _SIZES, _DEPTHS)
+    yield from product(("random",), (_LARGE,), (1, 4, 16))
+    yield from product(("sequential",), (4 * KIB, 64 * KIB, _LARGE), (1, 4, 16))
+
+
+def _held_out(quick: bool) -> Iterator[tuple[Placing, int, int]]:
+    yield from (("random", 16 * KIB, 1), ("random", 4 * KIB, 6), ("random", 64 * KIB, 3), ("sequential", 16 * KIB, 2))
+    if not quick:
+        yield from (("random", 16 * KIB, 24), ("random", 128 * KIB, 6), ("random", 512 * KIB, 2))
+        yield from (("random", 8 * KIB, 12), ("sequential", 256 * KIB, 8))
+
+
+def slots(asked: list[Situation], budget_ns: int, seed: int) -> list[Slot]:
+    """Turns of every situation, each round in an order of its own; refuses a budget that is too short."""
+    each_ns = budget_ns // (ROUNDS * len(asked))
+    if each_ns < LEAST_SLOT_NS:
+        least = format_time_ns(LEAST_SLOT_NS * ROUNDS * len(asked))
+        message = f"{len(asked)} situations are measured twice, and this leaves {format_time_ns(each_ns)} for each turn"
+        raise InputError.one("--budget", message, value=f"'{format_time_ns(budget_ns)}'", accepted=f"at least {least}")
+    warmup_ns = int(each_ns * _WARM_UP_SHARE)
+    found = []
+    for turn in range(ROUNDS):
+        drawn = random.Random(f"{seed}/{turn}")
+        order = list(asked)
+        drawn.shuffle(order)
+        # Their rate is known when the loops are done.
+        order.sort(key=lambda one: one.arrivals)
+        for one in order:
+            warmed_ns, measured_ns = (
+                int(length * drawn.uniform(1 - uneven, 1 + uneven))
+                for length, uneven in ((warmup_ns, _WARM_UP_UNEVEN), (each_ns - warmup_ns, _UNEVEN))
+            )
+            found.append(Slot(one, turn, warmed_ns, measured_ns))
+    return found

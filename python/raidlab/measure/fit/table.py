@@ -1,0 +1,183 @@
+"""From what was measured to a device: quantiles by situation, and how many requests it serves at a time.
+
+Invariants:
+
+- A row has the mean that was measured, to the last digit that is written, however it is interpolated.
+- What was not measured is in no row.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from raidlab.errors import InputError
+from raidlab.histogram import Histogram
+from raidlab.measure.fit.situations import Op, Situation
+from raidlab.reading import Plain
+from raidlab.results.answer import CellAnswer, Tally
+
+PROBABILITIES = (0.0, 0.01, 0.05, *(round(0.1 * i, 1) for i in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
+# A throughput so near to the most is the most: more at a time than that gives nothing.
+_KNEE_SHARE = 0.96
+# What is left of a time that was nearly all waiting.
+_LEAST_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What one turn of a situation gave."""
+
+    situation: Situation
+    turn: int
+    requests: int
+    elapsed_ns: int
+    mean_ns: float
+    """Of the requests that the situation is about: of a rewrite, its writes."""
+    mean_of_all_ns: float
+    """Of all requests of the situation."""
+    times: Histogram
+    processor_share: float = 0.0
+    """How much of the time the meter's threads were at work, in the kernel too."""
+
+    @property
+    def rate_per_s(self) -> float:
+        """Requests a second."""
+        return 1e9 * self.requests / self.elapsed_ns
+
+
+def sample_of(situation: Situation, turn: int, answer: CellAnswer) -> Sample:
+    """What an answer says of a situation."""
+    of: Mapping[Op, Tally] = {"read": answer["read"], "write": answer["write"], "mixed": answer["all"]}
+    tally = of[situation.op]
+    # The virtual clock has none.
+    workers = answer.get("accounting", {}).get("workers", [])
+    return Sample(
+        situation,
+        turn,
+        requests=tally["requests"],
+        elapsed_ns=answer["elapsed_ns"],
+        mean_ns=tally["response_mean_ns"],
+        mean_of_all_ns=answer["all"]["response_mean_ns"],
+        times=Histogram.of(tally["response"]),
+        processor_share=sum(one["user_ns"] + one["system_ns"] for one in workers) / answer["elapsed_ns"],
+    )
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All turns of a situation together."""
+
+    situation: Situation
+    turns: tuple[Sample, ...]
+
+    @property
+    def requests(self) -> int:
+        """How many were counted."""
+        return sum(turn.requests for turn in self.turns)
+
+    @property
+    def mean_ns(self) -> float:
+        """Of all requests."""
+        return sum(turn.mean_ns * turn.requests for turn in self.turns) / self.requests
+
+    @property
+    def processor_share(self) -> float:
+        """The greatest of its turns."""
+        return max(turn.processor_share for turn in self.turns)
+
+    @property
+    def mean_of_all_ns(self) -> float:
+        """Of all requests of the situation, not only of those that it is about."""
+        return sum(turn.mean_of_all_ns * turn.requests for turn in self.turns) / self.requests
+
+    @property
+    def rate_per_s(self) -> float:
+        """Requests a second, over all turns."""
+        return 1e9 * self.requests / sum(turn.elapsed_ns for turn in self.turns)
+
+    @property
+    def times(self) -> Histogram:
+        """All times."""
+        return Histogram.merged(turn.times for turn in self.turns)
+
+
+def together(samples: Sequence[Sample]) -> list[Measured]:
+    """The turns of each situation, in the order in which situations were first met."""
+    turns: dict[Situation, list[Sample]] = defaultdict(list)
+    for one in samples:
+        turns[one.situation].append(one)
+    for situation, found in turns.items():
+        if not all(one.requests for one in found):
+            message = f"is too short: no request was done in a turn of '{situation.name}'"
+            raise InputError.one("--budget", message, accepted="a longer one")
+    return [Measured(situation, tuple(found)) for situation, found in turns.items()]
+
+
+def quantiles_us(times: Histogram, mean_ns: float) -> list[float]:
+    """The times at `PROBABILITIES`, in us, of which the mean (linear between them) is the one given."""
+    probabilities = np.array(PROBABILITIES)
+    raw = [times.percentile_ns(100 * p) for p in PROBABILITIES]
+    found = np.array([float(value or 0) for value in raw])
+    widths = np.diff(probabilities)
+    # The last point takes what it can of the difference: the tail is where the interpolation is farthest off.
+    missing = mean_ns - _mean(found, widths)
+    found[-1] = np.clip(found[-1] + 2 * missing / widths[-1], found[-2], max(found[-1], found[-2]))
+    found *= mean_ns / _mean(found, widths)
+    return [float(f"{value / 1e3:.5g}") for value in np.maximum.accumulate(found)]
+
+
+def _mean(points: npt.NDArray[np.float64], widths: npt.NDArray[np.float64]) -> float:
+    return float(np.sum(widths * (points[:-1] + points[1:]) / 2))
+
+
+def rows(measured: Sequence[Measured], servers: int) -> list[dict[str, Plain]]:
+    """The rows of a device that serves so many at a time: times in service, by how many are there."""
+    return [_row(one, servers) for one in measured if not one.situation.arrivals]
+
+
+def _row(one: Measured, servers: int) -> dict[str, Plain]:
+    """A situation's times, less what its requests waited.
+
+    Of a closed loop with ``n`` there and ``c`` served, the share ``1 - c / n`` waits, and so long does each of them
+    wait on average (Little's law).
+    """
+    asked = one.situation
+    waited_ns = one.mean_of_all_ns * max(0.0, 1 - servers / asked.depth)
+    share = max((one.mean_ns - waited_ns) / one.mean_ns, _LEAST_SHARE)
+    return {
+        "op": asked.op,
+        "place": asked.place,
+        "bytes": asked.size_bytes,
+        "depth": asked.depth,
+        "us": [float(f"{share * us:.5g}") for us in quantiles_us(one.times, one.mean_ns)],
+    }
+
+
+def most_served(measured: Sequence[Measured]) -> int:
+    """The least depth at which every kind of random request is nearly as fast as it gets."""
+    series: dict[tuple[Op, int], list[tuple[int, float]]] = defaultdict(list)
+    for one in measured:
+        asked = one.situation
+        if asked.place == "random" and not asked.arrivals:
+            series[asked.op, asked.size_bytes].append((asked.depth, asked.depth / one.mean_ns))
+    knees = []
+    for points in series.values():
+        most = max(rate for _, rate in points)
+        knees.append(min(depth for depth, rate in points if rate >= _KNEE_SHARE * most))
+    return max(knees)
+
+
+def most_rates(samples: Sequence[Sample], op: Op, size_bytes: int) -> float:
+    """The most random requests a second that closed loops got."""
+    rates = [
+        one.rate_per_s
+        for one in samples
+        if (one.situation.op, one.situation.place, one.situation.size_bytes) == (op, "random", size_bytes)
+        and not one.situation.arrivals
+    ]
+    return max(rates)

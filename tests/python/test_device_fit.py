@@ -1,0 +1,225 @@
+"""``raidlab device fit``: known devices come back, what was held out and arrays are predicted, nothing is guessed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from raidlab import _core
+from raidlab.api import analyse, run_study
+from raidlab.cli.app import app
+from raidlab.errors import InputError, RaidlabError
+from raidlab.formats.toml import toml_text
+from raidlab.histogram import Histogram
+from raidlab.measure.fit import DriftError, FitRequest, FittedDevice, fit_model, fitted_device
+from raidlab.measure.fit.held_out import stated_error_percent
+from raidlab.measure.fit.situations import Situation, situations, slots
+from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us
+from raidlab.study.load import load_study_text
+
+MIB = 1 << 20
+CAPACITY = 512 * MIB
+# Four at a time, each longer for what it moves: times that depend on operation, size and depth.
+KNOWN: dict[str, Any] = {
+    "kind": "fixed",
+    "capacity_bytes": CAPACITY,
+    "sector_bytes": 4096,
+    "read_us": 200.0,
+    "write_us": 80.0,
+    "read_ns_per_byte": 2.0,
+    "write_ns_per_byte": 5.0,
+    "servers": 4,
+}
+
+
+def command(*words: str | Path) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [*map(str, words)])
+    if isinstance(result.exception, RaidlabError):
+        return result.exception.exit_code, result.stdout, f"{result.stderr}{result.exception}"
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture(scope="module")
+def known() -> FittedDevice:
+    """The known device, fitted as a black box."""
+    return fit_model(KNOWN, CAPACITY, FitRequest("known", budget_ns=20_000_000_000, quick=True))
+
+
+def model_of(fitted: FittedDevice) -> dict[str, Any]:
+    return {key: value for key, value in fitted.document.items() if key not in ("held_out", "fit")}
+
+
+def test_a_known_device_comes_back(known: FittedDevice) -> None:
+    assert known.document["servers"] == 4
+    assert "throttle" not in known.document
+    rows = {(row["op"], row["place"], row["bytes"], row["depth"]): row["us"] for row in known.document["measured"]}  # type: ignore[index, union-attr, call-overload]
+    # 200 us and 2 ns a byte; the histogram's buckets are 1/64 wide at most.
+    for size in (4096, 131072):
+        assert rows["read", "random", size, 1] == pytest.approx([200 + size * 2e-3] * len(PROBABILITIES), rel=0.02)
+        assert rows["write", "random", size, 4] == pytest.approx([80 + size * 5e-3] * len(PROBABILITIES), rel=0.02)
+    assert known.error_percent < 2
+    assert abs(known.drift_percent) < 0.1
+
+
+def rates(device: dict[str, Any], folder: Path) -> dict[tuple[str, str, int], float]:
+    """Throughputs of four arrays of four such members."""
+    levels = {"raid0": "stripe(4)", "raid10": "raid10(4)", "raid5": "raid5(4)", "raid6": "raid6(4)"}
+    loads = [("reads", 1.0, "4KiB"), ("mixed", 0.7, "48KiB"), ("writes", 0.0, "4KiB")]
+    document = {
+        "name": "arrays",
+        "title": "Four of them",
+        "on": ["sim"],
+        "array": [{"name": name, "tree": tree} for name, tree in levels.items()],
+        "workload": [{"name": name, "read": read, "size": size, "address": "uniform"} for name, read, size in loads],
+        "load": {"depths": [1, 8]},
+        "sim": {"device": device, "warmup": {"requests": 200}, "measure": {"requests": 3000}},
+    }
+    study = load_study_text(toml_text(document), folder / "study.toml")
+    table = analyse(run_study(study, out=folder)).table
+    return {(row["array"], row["workload"], row["depth"]): row["iops"] for row in table.iter_rows(named=True)}
+
+
+def test_arrays_of_it_are_predicted(known: FittedDevice, tmp_path: Path) -> None:
+    true, predicted = rates(KNOWN, tmp_path), rates(model_of(known), tmp_path)
+    errors = {cell: 100 * abs(predicted[cell] / rate - 1) for cell, rate in true.items()}
+    assert len(errors) == 24
+    assert sum(error <= max(known.error_percent, 1.0) for error in errors.values()) >= 0.9 * len(errors), errors
+
+
+@pytest.mark.slow
+def test_a_file_is_fitted_and_the_device_serves_in_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # On a machine that others use, a few seconds are not like the next.
+    monkeypatch.setattr("raidlab.measure.fit.DRIFT_REFUSED", 1e9)
+    data, out = tmp_path / "disk.img", tmp_path / "my-disk.toml"
+    data.write_bytes(bytes(64 * MIB))
+    before = data.stat().st_mtime_ns
+    status, text, errors = command("device", "fit", data, "--quick", "--budget", "4s", "--out", out)
+    assert status == 0, errors
+    assert data.stat().st_mtime_ns == before
+    assert "held out and predicted" in text
+    assert "the model refuses writes" in " ".join(errors.split())
+    document = tomllib.loads(out.read_text(encoding="utf-8"))
+    assert {row["op"] for row in document["measured"]} == {"read"}
+    assert document["fit"]["requests"] > 0
+    status, text, errors = command("device", "validate", out, "--json")
+    assert status == 0, errors
+    assert len(json.loads(text)["figures"]) == len(document["held_out"]) >= 4
+    study = tmp_path / "study.toml"
+    study.write_text(
+        'name = "fitted"\ntitle = "A fitted disk"\non = ["sim"]\n[[array]]\nname = "raid0"\ntree = "stripe(2)"\n'
+        '[[workload]]\nname = "reads"\nread = 1.0\nsize = "4KiB"\n[load]\ndepths = [1]\n'
+        '[sim]\ndevice = "./my-disk.toml"\nmeasure = { requests = 100 }\n',
+        encoding="utf-8",
+    )
+    assert command("run", study, "--out", tmp_path / "runs")[0] == 0
+    study.write_text(study.read_text(encoding="utf-8").replace("read = 1.0", "read = 0.5"), encoding="utf-8")
+    status, _, errors = command("run", study, "--out", tmp_path / "runs")
+    assert status == 2
+    assert "only reads of this device were measured" in " ".join(errors.split())
+
+
+def test_what_cannot_be_fitted_is_refused_before_it_begins(tmp_path: Path) -> None:
+    small = tmp_path / "small.img"
+    small.write_bytes(bytes(MIB))
+    for words, said in (
+        (("null",), "no device that could be fitted"),
+        ((small,), "on one another"),
+        (("memory", "--budget", "1s"), "--budget"),
+        (("memory", "--budget", "soon"), "--budget"),
+        (("memory", "--destroy", small), "--destroy"),
+        (("memory", "--out", tmp_path / "nowhere" / "x.toml"), "--out"),
+        ((tmp_path / "none",), "there is no such"),
+    ):
+        status, _, errors = command("device", "fit", *words)
+        assert status == 2, words
+        assert said in " ".join(errors.split()), errors
+
+
+def sample(situation: Situation, turn: int, mean_us: float) -> Sample:
+    times = Histogram.of({"value_ns": [int(1e3 * mean_us)], "count": [1000]})
+    elapsed_ns = int(1e6 * mean_us / max(situation.depth, 0.5))
+    return Sample(situation, turn, 1000, elapsed_ns, 1e3 * mean_us, 1e3 * mean_us, times)
+
+
+def test_a_limit_is_told_from_a_slow_device() -> None:
+    plan = [one for one in situations(writes=False, quick=True, size_bytes=CAPACITY) if not one.arrivals]
+
+    def fitted(value_ns: list[int], count: list[int]) -> FittedDevice:
+        """400 a second, whatever size and depth."""
+        samples = []
+        for turn, one in itertools.product((0, 1), plan):
+            # What is in flight waits for what is before it.
+            times = Histogram.of({"value_ns": [value * one.depth for value in value_ns], "count": count})
+            mean_ns = 2_500_000.0 * one.depth
+            samples.append(Sample(one, turn, 4000, 10_000_000_000, mean_ns, mean_ns, times))
+        return fitted_device(samples, "mine", CAPACITY, "a test", 1)
+
+    on_credit = fitted([51_282, 98_000_000], [3900, 100]).document
+    # Each of the turns of ten seconds begins with a burst: 4,000 requests are twenty too many.
+    assert on_credit["throttle"] == [{"ops_s": 398.0, "burst_ops": 40, "only": "reads"}]
+    assert "throttle" not in fitted([2_500_000], [4000]).document
+
+
+def test_a_device_that_changes_is_not_fitted() -> None:
+    plan = situations(writes=False, quick=True, size_bytes=CAPACITY)
+
+    def fitted(change: float) -> FittedDevice:
+        samples = [sample(one, turn, 100 * change**turn) for turn in (0, 1) for one in plan]
+        return fitted_device(samples, "mine", CAPACITY, "a test", 1)
+
+    assert not [note for note in fitted(1.02).notes if "second turns" in note]
+    assert [note for note in fitted(1.10).notes if "second turns" in note]
+    with pytest.raises(DriftError, match="30 % slower"):
+        fitted(1.3)
+
+
+def test_the_plan_holds_out_what_it_does_not_fit() -> None:
+    for quick in (False, True):
+        plan = situations(writes=True, quick=quick, size_bytes=CAPACITY)
+        fitted = {one for one in plan if not one.held_out}
+        held = {Situation(one.op, one.place, one.size_bytes, one.depth) for one in plan if one.held_out}
+        assert held and not held & fitted
+        turns = slots(plan, 60_000_000_000, seed=3)
+        assert sorted(str(one.situation) for one in turns) == sorted(2 * [str(one) for one in plan])
+        assert sum(one.warmup_ns + one.measure_ns for one in turns) == pytest.approx(60e9, rel=0.05)
+    with pytest.raises(InputError, match="at least"):
+        slots(plan, 1_000_000_000, seed=3)
+
+
+def test_quantiles_keep_the_mean() -> None:
+    times = Histogram.of({"value_ns": [1000, 2000, 90_000], "count": [700, 290, 10]})
+    mean_ns = (700 * 1000 + 290 * 2000 + 10 * 90_000) / 1000
+    found = quantiles_us(times, mean_ns)
+    pairs = list(zip(PROBABILITIES, found, strict=True))
+    area = sum((q - p) * (a + b) / 2 for (p, a), (q, b) in pairwise(pairs))
+    assert area == pytest.approx(mean_ns / 1000, rel=1e-3)
+    assert found == sorted(found)
+
+
+def test_the_stated_error_is_that_of_the_next_one() -> None:
+    class Held:
+        def __init__(self, error: float) -> None:
+            self.rate_error_percent = error
+
+    held = [Held(error * (-1) ** error) for error in range(1, 20)]
+    assert stated_error_percent(held) == 18  # type: ignore[arg-type]
+    assert stated_error_percent(held[:3]) == 3  # type: ignore[arg-type]
+
+
+def test_bad_rows_are_named_by_the_engine(known: FittedDevice) -> None:
+    device = json.loads(json.dumps(model_of(known)))
+    device["measured"][2]["us"].pop()
+    with pytest.raises(_core.CellError) as raised:
+        _core.device_facts(json.dumps(device))
+    assert raised.value.key == "measured[2].us"
+    assert not math.isnan(known.error_percent)
