@@ -24,6 +24,7 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedRandom
 from pathlib import Path
 from typing import Self
 
@@ -131,11 +132,18 @@ class Directory:
 
     def replace(self, name: str, content: bytes) -> Path:
         """Have a name stand for a new file with this content: as a whole or, should it fail, for what it stood for."""
+        with self.replacing(name) as file:
+            file.write(content)
+        return self.path / name
+
+    @contextmanager
+    def replacing(self, name: str) -> Iterator[BufferedRandom]:
+        """A new file to write and read, for which a name stands once the context has ended well."""
         unfinished = f"{_single(name)}.{secrets.token_hex(4)}.new"
         try:
-            with os.fdopen(self.create_file(unfinished), "wb") as file:
+            with os.fdopen(self.create_file(unfinished), "w+b") as file:
                 self._keep_mode(name, file.fileno())
-                file.write(content)
+                yield file
                 file.flush()
                 sync(file.fileno())
             os.rename(unfinished, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
@@ -144,7 +152,6 @@ class Directory:
                 os.unlink(unfinished, dir_fd=self._descriptor)
             raise (self._named(error, name) if isinstance(error, OSError) else error) from None
         self.sync()
-        return self.path / name
 
     def _keep_mode(self, name: str, descriptor: int) -> None:
         """Let those read a file that could read the one in whose place it comes, and nobody else."""

@@ -17,6 +17,7 @@ from conftest import SMALL_STUDY
 from machines import cluster_of, namespaces
 from raidlab.api import run_study
 from raidlab.errors import CellLostError, InputError
+from raidlab.results import load_run
 from raidlab.run import dask
 from raidlab.run.dask import Cluster, DaskRunner, work_of
 from raidlab.run.interrupt import StopFlag
@@ -24,7 +25,7 @@ from raidlab.run.progress import Progress
 
 pytest.importorskip("distributed", reason="Dask is not installed (raidlab[dask])")
 
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 
 @pytest.fixture
@@ -54,6 +55,30 @@ def test_processes_of_which_one_is_killed_again_and_again_give_the_same_bytes(
         many = run_study(study, on=["sim"], out=tmp_path / "runs", cluster=address, progress=killing)
     assert len(killing.killed) > 1
     assert one.facts["tables"] == many.facts["tables"] and many.facts["status"] == "complete"
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on_on_a_cluster(study: Path, tmp_path: Path) -> None:
+    study.write_text(SMALL_STUDY.replace("requests = 1500", "requests = 40000"), encoding="utf-8")
+    one = run_study(study, on=["sim"], out=tmp_path / "one")
+    words = [sys.executable, "-m", "raidlab", "run"]
+    options: dict[str, Any] = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    cluster = ["--cluster", "local:2", "--no-cache"]
+    command = [*words, str(study), "--on", "sim", *cluster]
+    running = subprocess.Popen(command, **options, start_new_session=True)
+    while not any(len(file.read_bytes().splitlines()) > 2 for file in tmp_path.glob("runs/*/parts.jsonl")):
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.02)
+    # As a terminal does it: the workers hear it too.
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 130 and "Traceback" not in said, said
+    (folder,) = (tmp_path / "runs").iterdir()
+    done = load_run(folder)
+    assert done.facts["status"] == "interrupted" and 0 < done.cells.height < one.cells.height
+    again = subprocess.run([*words, "--resume", "last", *cluster], **options, check=False, timeout=PATIENCE_S)
+    assert again.returncode in (0, 3) and f"{done.cells.height} cells are done" in again.stderr, again.stderr
+    assert load_run(folder).facts["tables"] == one.facts["tables"]
 
 
 class _Killing(Progress):

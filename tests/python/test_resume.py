@@ -23,6 +23,7 @@ from raidlab.cli.run_folders import folder_of, runs_in
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
 from raidlab.results import Run, RunWriter, load_run, new_folder, open_unfinished
+from raidlab.results import parts as parts_module
 from raidlab.results import resume as results_resume
 from raidlab.results.parts import PartsFile, read_parts, whole_lines
 from raidlab.results.tables import TABLES
@@ -36,6 +37,7 @@ PATIENCE_S = 600
 # The command line, but for one thing: at the moment asked for it is killed, as by `kill -9`.
 KILLED_AT = """
 import os, signal, sys
+from contextlib import contextmanager
 from pathlib import Path
 from raidlab.directory import Directory
 from raidlab.results import parts
@@ -55,13 +57,15 @@ def append(self, record, whole=parts.PartsFile.append):
         left -= 1
     whole(self, record)
 
-def replace(self, name, content, whole=Directory.replace):
+@contextmanager
+def replacing(self, name, whole=Directory.replacing):
     global left
-    if left == 0:
-        (self.path / f"{name}.0123abcd.new").write_bytes(content[: len(content) // 2])
-        die()
+    with whole(self, name) as file:
+        yield file
+        if left == 0:
+            file.truncate(file.seek(0, os.SEEK_END) // 2)
+            die()
     left -= 1
-    whole(self, name, content)
 
 def remove(self, name, whole=Directory.remove):
     if name == parts.PARTS:
@@ -71,7 +75,7 @@ def remove(self, name, whole=Directory.remove):
 if what == "append":
     parts.PartsFile.append = append
 elif what == "write":
-    Directory.replace = replace
+    Directory.replacing = replacing
 else:
     Directory.remove = remove
 
@@ -376,11 +380,25 @@ def test_parts_that_cannot_be_written_end_where_they_were(tmp_path: Path, monkey
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fdatasync", full)
+        patched.setattr(parts_module, "_SYNC_EVERY_S", 0.0)
         with pytest.raises(OSError, match="No space left"):
             parts.append({"rank": [1], "row": {}})
     assert (tmp_path / "parts.jsonl").read_bytes() == before
     parts.append({"rank": [2], "row": {}})
     assert [record["rank"] for record in read_parts(tmp_path)[2]] == [[2]]
+
+
+def test_parts_are_synced_at_once_and_then_once_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock_s, synced = 0.0, list[float]()
+    monkeypatch.setattr(os, "fdatasync", lambda _descriptor: synced.append(clock_s))
+    monkeypatch.setattr(parts_module.time, "monotonic", lambda: clock_s)
+    parts = PartsFile(tmp_path / "parts.jsonl")
+    for at_s in (0.0, 0.4, 0.9, 1.1, 1.2, 9.0, 9.5):
+        clock_s = at_s
+        parts.append({"rank": [at_s], "row": {}})
+    assert synced == [0.0, 1.1, 9.0]
+    parts.close()
+    assert synced == [0.0, 1.1, 9.0, 9.5], "what is left unsynced is synced at the end"
 
 
 @pytest.mark.slow

@@ -14,9 +14,9 @@ from __future__ import annotations
 import datetime
 import fcntl
 import hashlib
-import io
 import os
 import re
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import cast
 
@@ -24,15 +24,15 @@ import polars as pl
 
 from raidlab.directory import Directory, Identity
 from raidlab.errors import InputError
-from raidlab.results.answer import CellRecord, HoldRecord
+from raidlab.results.answer import HoldRecord
 from raidlab.results.damage import first_line
 from raidlab.results.facts import Facts, RunPeriod, RunTimes, UnfinishedFacts, checked_unfinished
-from raidlab.results.parts import PARTS, json_text, opened, read_parts, try_lock
+from raidlab.results.growing import GrowingTable
+from raidlab.results.parts import MOST_PARTS_BYTES, PARTS, CellParts, json_text, opened, read_parts, try_lock
 from raidlab.results.records import remove_unlisted
-from raidlab.results.tables import SCHEMA_VERSION, frames
+from raidlab.results.tables import SCHEMA_VERSION, TABLES, frames, frames_by_part
 
 RUN = "run"
-_COMPRESSION_LEVEL = 3
 # What a run that was killed while it was finished leaves: a new file that never got its name.
 _UNFINISHED = re.compile(r"(?:[a-z_]+\.parquet|run\.json)\.[0-9a-f]{8}\.new")
 # What parts that are not raidlab's may end in while they are read.
@@ -41,36 +41,35 @@ _KILLED = "raidlab was killed, or could not write; what it had written until the
 
 
 def write_run(
-    folder: Path, facts: Facts, cells: list[CellRecord], holds: list[HoldRecord], identity: Identity | None = None
+    folder: Path, facts: Facts, cells: CellParts, holds: list[HoldRecord], identity: Identity | None = None
 ) -> None:
     """Write tables and ``run.json``, and take the parts of a complete run away.
 
     ``identity`` is that of the folder when the run began to write into it.
     """
     digests = {}
-    with Directory.open(folder, identity) as place:
-        tables = frames(cells, holds)
-        for name, frame in tables.items():
-            table = parquet_of(frame)
-            digests[name] = hashlib.sha256(table).hexdigest()
-            place.replace(f"{name}.parquet", table)
+    with Directory.open(folder, identity) as place, ExitStack() as held:
+        tables = {name: held.enter_context(closing(GrowingTable(place, name))) for name in TABLES}
+        recorded: set[str] = set()
+        for part in frames_by_part(cells, holds):
+            recorded.update(part["records"]["file"])
+            for name, rows in part.items():
+                tables[name].add(rows)
+        for name, table in tables.items():
+            with place.replacing(f"{name}.parquet") as file:
+                table.write_to(file)
+                file.seek(0)
+                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
         # So that a table of another run, or one that somebody edited, is not taken for what was measured.
         facts = {**facts, "tables": {name: {"sha256": digest} for name, digest in digests.items()}}
         place.replace("run.json", f"{json_text(facts, indent=2)}\n".encode())
         for name in filter(_UNFINISHED.fullmatch, place.names()):
             place.remove(name)
-        remove_unlisted(place, tables["records"])
+        remove_unlisted(place, recorded)
         # What cannot be resumed has no use for its parts either.
         if facts["status"] == "complete" or facts["command"] != RUN:
             place.remove(PARTS)
             place.sync()
-
-
-def parquet_of(frame: pl.DataFrame) -> bytes:
-    """A table as the file that a run folder has of it."""
-    table = io.BytesIO()
-    frame.write_parquet(table, compression="zstd", compression_level=_COMPRESSION_LEVEL, statistics=True)
-    return table.getvalue()
 
 
 def begun(times: RunTimes | None, now: datetime.datetime) -> RunTimes:
@@ -126,12 +125,14 @@ def unfinished_run(folder: Path) -> tuple[Facts, dict[str, pl.DataFrame]]:
         raise _foreign(folder, error) from None
 
 
-def known_parts(folder: Path) -> tuple[UnfinishedFacts, list[CellRecord], list[HoldRecord]]:
+def known_parts(
+    folder: Path, most_bytes: int = MOST_PARTS_BYTES
+) -> tuple[UnfinishedFacts, CellParts, list[HoldRecord]]:
     """The facts, cells and holds of a folder's parts, if this version of raidlab can finish them.
 
     Parts that are not raidlab's end in one of `WRONG_PARTS`, or in an `OSError`.
     """
-    read, cells, holds = read_parts(folder)
+    read, cells, holds = read_parts(folder, most_bytes=most_bytes)
     if "study" not in read:
         raise wrong_folder(
             folder, f"was killed before it wrote what it runs ({PARTS} has no facts)", "another run folder"

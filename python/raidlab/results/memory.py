@@ -44,4 +44,8 @@ def run_in_memory(loaded: LoadedStudy, outcomes: Sequence[CellOutcome]) -> Run:
         "live_members": [],
         "live_engine": None,
     }
-    return Run(Path(), cast(Facts, {**study_facts(loaded), **begun, **ending}), tables=frames(records, []))
+    return Run(
+        Path(),
+        cast(Facts, {**study_facts(loaded), **begun, **ending}),
+        tables=frames(sorted(records, key=lambda record: record["rank"]), []),
+    )

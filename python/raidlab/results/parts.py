@@ -4,7 +4,9 @@ Invariants:
 
 - A line is there as a whole or not at all: half a line at the end, as a crash or a full disk leaves it, is no line, and
   is cut off before anything is appended.
-- When `PartsFile.append` has returned, the line survives a machine that loses its power.
+- When `PartsFile.append` has returned, the line survives this process. What it costs to have it on disk is paid once a
+  second at most: a machine that loses its power loses no cell but those that had come within one second.
+- A run may have more cells than fit into memory: what is kept of each is where its line lies (`CellParts`).
 - The file is locked by whoever may append to it. What is appended is never changed: a line ends with a checksum of the
   rest of it (``crc32``), and one that does not fit is refused. Lines of raidlab 0.1.0 have none.
 """
@@ -14,30 +16,37 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import math
 import os
 import re
+import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
 from raidlab.directory import Directory, sync
 from raidlab.reading import json_value
-from raidlab.results.answer import CellRecord, HoldRecord
+from raidlab.results.answer import CellAnswer, CellIdentity, CellRecord, HoldRecord
 from raidlab.results.facts import UnfinishedFacts, checked_unfinished
+from raidlab.study import LoadPoint
+from raidlab.study.expand import cell_name
 
 PARTS = "parts.jsonl"
 # Of the parts of others: a cell that was measured for a day has a line a quarter as long, and its run as many lines as
 # it has cells. What this run has written itself it reads, however long it is.
 MOST_LINE_BYTES = 256 << 20
 MOST_PARTS_BYTES = 1 << 30
+# Of a run that goes on, which is not put together in memory: three million small cells.
+MOST_RESUMED_BYTES = 64 << 30
 # Of its first line, and of ``run.json``: the text of a study, which JSON may make three times as long, and the rest.
 # Those of the studies here have some hundred KiB.
 MOST_FACTS_BYTES = 64 << 20
 
+_SYNC_EVERY_S = 1.0
 _CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"}\n$')
 
 
@@ -55,9 +64,9 @@ class PartsFile:
         if not try_lock(self._file):
             self._file.close()
             raise BlockingIOError(errno.EAGAIN, "is still being written by its run")
-        self._length = 0
+        self._length, self._synced_s = 0, -math.inf
         if resumed:
-            self._length = max((end for end, _ in whole_lines(file)), default=0)
+            self._length = max((end for end, _ in whole_lines(file, most_bytes=MOST_RESUMED_BYTES)), default=0)
             os.ftruncate(self._file.fileno(), self._length)
             self._file.seek(self._length)
         else:
@@ -66,13 +75,13 @@ class PartsFile:
                     folder.sync()
 
     def append(self, record: Mapping[str, object]) -> None:
-        """Append a record, and have it on disk."""
+        """Append a record, and have it on disk with those before it, if that was not done within the last second."""
         line = _with_checksum(json_text(record).encode())
         rest = memoryview(line)
         try:
             while rest:
                 rest = rest[self._file.write(rest) or 0 :]
-            sync(self._file.fileno())
+            self._sync()
         except OSError:
             # Half a line would be taken for the end of what was measured.
             os.ftruncate(self._file.fileno(), self._length)
@@ -80,8 +89,15 @@ class PartsFile:
             raise
         self._length += len(line)
 
+    def _sync(self) -> None:
+        if time.monotonic() - self._synced_s >= _SYNC_EVERY_S:
+            sync(self._file.fileno())
+            self._synced_s = time.monotonic()
+
     def close(self) -> None:
         """Append no more, and let others have it."""
+        with suppress(OSError, ValueError):
+            sync(self._file.fileno())
         self._file.close()
 
 
@@ -114,7 +130,9 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"cannot be written to JSON: {type(value)}")
 
 
-def whole_lines(file: Path, *, is_own: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
+def whole_lines(
+    file: Path, *, is_own: bool = False, most_bytes: int = MOST_PARTS_BYTES
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """The records of a file of parts, each with the length of the file up to its end.
 
     The last line counts only if it can be read: a machine that lost its power may have written its end and not its
@@ -123,9 +141,11 @@ def whole_lines(file: Path, *, is_own: bool = False) -> Iterator[tuple[int, dict
     """
     length, broken, is_checked = 0, "", False
     longest = -1 if is_own else MOST_LINE_BYTES + 1
+    # How deep a line nests is looked at in those of others only: that takes longer than to read it.
+    read = json.loads if is_own else json_value
     with opened(file) as lines:
-        if not is_own and os.fstat(lines.fileno()).st_size > MOST_PARTS_BYTES:
-            raise ValueError(f"{file.name} is longer than {MOST_PARTS_BYTES:,} bytes")
+        if not is_own and os.fstat(lines.fileno()).st_size > most_bytes:
+            raise ValueError(f"{file.name} is longer than {most_bytes:,} bytes")
         for number, line in enumerate(iter(lambda: lines.readline(longest), b""), start=1):
             if not is_own and len(line) > MOST_LINE_BYTES:
                 raise ValueError(f"line {number} of {file.name} is longer than {MOST_LINE_BYTES:,} bytes")
@@ -135,7 +155,7 @@ def whole_lines(file: Path, *, is_own: bool = False) -> Iterator[tuple[int, dict
                 return
             length += len(line)
             try:
-                record = json_value(line)
+                record = read(line)
             except ValueError as error:
                 why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
                 broken = f"line {number} of {file.name} is not JSON ({why}); without that line the others can be read"
@@ -153,22 +173,91 @@ def whole_lines(file: Path, *, is_own: bool = False) -> Iterator[tuple[int, dict
             yield length, record
 
 
-def read_parts(folder: Path, *, is_own: bool = False) -> tuple[dict[str, object], list[CellRecord], list[HoldRecord]]:
-    """The facts, cells and holds of a folder's parts; ``is_own`` as in `whole_lines`.
+class _Line(NamedTuple):
+    """Where a cell stands in the tables, and its line in the file."""
+
+    rank: tuple[float, ...]
+    name: str
+    is_whole: bool
+    begin: int
+    end: int
+
+
+class CellParts(Collection[CellRecord]):
+    """The cells of a file of parts, in canonical order, each read from its line when it is wanted."""
+
+    def __init__(self, file: Path, lines: list[_Line]) -> None:
+        self._file, self._lines = file, sorted(lines, key=lambda line: line.rank)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __contains__(self, record: object) -> bool:
+        return any(record == one for one in self)
+
+    def __iter__(self) -> Iterator[CellRecord]:
+        with opened(self._file) as parts:
+            for line in self._lines:
+                yield _record_at(parts, line)
+
+    def answers(self) -> KnownAnswers:
+        """What the engine answered to each cell that ran to its end."""
+        return KnownAnswers(self._file, {line.name: line for line in self._lines if line.is_whole})
+
+
+class KnownAnswers(Mapping[str, CellAnswer]):
+    """Answers by their cells' names, each read from its line when it is asked for."""
+
+    def __init__(self, file: Path, lines: Mapping[str, _Line]) -> None:
+        self._file, self._lines = file, lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lines)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._lines
+
+    def __getitem__(self, name: str) -> CellAnswer:
+        with opened(self._file) as parts:
+            return _record_at(parts, self._lines[name])["answer"]
+
+
+def _record_at(parts: BinaryIO, line: _Line) -> CellRecord:
+    """The record of a line that was looked at before."""
+    parts.seek(line.begin)
+    return cast("CellRecord", json.loads(parts.read(line.end - line.begin)))
+
+
+def read_parts(
+    folder: Path, *, is_own: bool = False, most_bytes: int = MOST_PARTS_BYTES
+) -> tuple[dict[str, object], CellParts, list[HoldRecord]]:
+    """The facts, cells and holds of a folder's parts; ``is_own`` and ``most_bytes`` as in `whole_lines`.
 
     Of a cell that was cut short and run again after all, only the later one counts.
     """
     facts: dict[str, object] = {}
-    cells: dict[tuple[Any, ...], CellRecord] = {}
+    cells: dict[tuple[Any, ...], _Line] = {}
     holds: dict[tuple[Any, ...], HoldRecord] = {}
-    for _, record in whole_lines(folder / PARTS, is_own=is_own):
+    begin = 0
+    for end, record in whole_lines(folder / PARTS, is_own=is_own, most_bytes=most_bytes):
         if "facts" in record:
             facts |= record["facts"]
         elif "row" in record:
             holds[tuple(record["rank"])] = cast("HoldRecord", record)
         else:
-            cells[*record["rank"], record["identity"]["purpose"]] = cast("CellRecord", record)
-    return facts, list(cells.values()), list(holds.values())
+            rank, identity = tuple(record["rank"]), record["identity"]
+            is_whole = not record["answer"].get("interrupted")
+            cells[rank, identity["purpose"]] = _Line(rank, _name(identity), is_whole, begin, end)
+        begin = end
+    return facts, CellParts(folder / PARTS, list(cells.values())), list(holds.values())
+
+
+def _name(identity: CellIdentity) -> str:
+    point = LoadPoint(identity["load"], identity["depth"], identity["rate_per_s"])
+    return cell_name(identity["target"], identity["array"], identity["workload"], point, identity["repeat"])
 
 
 def first_facts(folder: Path) -> UnfinishedFacts | None:

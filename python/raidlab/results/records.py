@@ -17,7 +17,7 @@ import re
 import secrets
 import threading
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,14 +172,13 @@ def lost_records(kept: RecordsAnswer) -> list[CheckAnswer]:
     ]
 
 
-def remove_unlisted(place: Directory, listed: pl.DataFrame) -> None:
+def remove_unlisted(place: Directory, listed: Collection[str]) -> None:
     """Take files of single requests away that no cell of a run folder has: those of cells that were cut short."""
     if not place.has(RECORDS):
         return
-    known = set(listed["file"])
     with place.child(RECORDS) as records:
         for name in records.names():
-            if name not in known:
+            if name not in listed:
                 records.remove(name)
 
 

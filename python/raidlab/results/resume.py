@@ -19,15 +19,13 @@ from typing import Any, Literal
 
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
-from raidlab.results.answer import CellAnswer, CellIdentity
 from raidlab.results.facts import Facts, Member, RunTimes, UnfinishedFacts
 from raidlab.results.finish import RUN, WRONG_PARTS, ended, known_parts, last_written, wrong_folder
 from raidlab.results.folder import devices_of, study_facts
 from raidlab.results.load import facts_in
-from raidlab.results.parts import PARTS, PartsFile
+from raidlab.results.parts import MOST_RESUMED_BYTES, PARTS, KnownAnswers, PartsFile
 from raidlab.results.provenance import host_facts, version_facts
-from raidlab.study import LoadedStudy, LoadPoint
-from raidlab.study.expand import cell_name
+from raidlab.study import LoadedStudy
 from raidlab.study.words import is_simulated
 
 _LOG = logging.getLogger(__name__)
@@ -54,7 +52,7 @@ class Unfinished:
     """Locked, and open for appending."""
     facts: UnfinishedFacts
     """What the run wrote when it began, and of its members."""
-    answers: dict[str, CellAnswer]
+    answers: KnownAnswers
     """What the engine answered to each cell that ran to its end, by the cell's name."""
     holds: tuple[tuple[float, ...], ...]
     """The ranks of the response-time targets that are done."""
@@ -161,13 +159,12 @@ def open_unfinished(folder: Path) -> Unfinished | None:
     except WRONG_PARTS as error:
         raise wrong_folder(folder, f"has parts that are not raidlab's: {error}") from None
     try:
-        facts, cells, holds = known_parts(folder)
+        facts, cells, holds = known_parts(folder, MOST_RESUMED_BYTES)
         if facts["command"] != RUN:
             raise _not_resumable(folder, f"was made by raidlab {facts['command']}, which begins anew each time")
-        answers = {_name(record["identity"]): record["answer"] for record in cells}
-        whole = {name: answer for name, answer in answers.items() if not answer.get("interrupted")}
+        whole = cells.answers()
         ranks = tuple(tuple(record["rank"]) for record in holds)
-        _LOG.debug("%s goes on: %d cells are done, %d were cut short", folder, len(whole), len(answers) - len(whole))
+        _LOG.debug("%s goes on: %d cells are done, %d were cut short", folder, len(whole), len(cells) - len(whole))
         return Unfinished(folder, parts, facts, whole, ranks, ended(facts["times"], written))
     except (*WRONG_PARTS, AttributeError) as error:
         parts.close()
@@ -206,11 +203,6 @@ def _facts(folder: Path) -> Facts | None:
 def _not_resumable(folder: Path, message: str) -> InputError:
     accepted = "a folder of raidlab run that was interrupted, failed or killed"
     return InputError.one("--resume", message, value=f"'{folder}'", accepted=accepted)
-
-
-def _name(identity: CellIdentity) -> str:
-    point = LoadPoint(identity["load"], identity["depth"], identity["rate_per_s"])
-    return cell_name(identity["target"], identity["array"], identity["workload"], point, identity["repeat"])
 
 
 def _changes(then: Member, now: Member) -> Iterator[tuple[str, object, object]]:

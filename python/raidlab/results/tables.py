@@ -11,7 +11,8 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 import polars as pl
@@ -321,37 +322,41 @@ def _row_of_rebuild(cell: int, rebuild: RebuildAnswer) -> Row:
     return {"cell": cell, **rebuild, "whole_ns": whole_ns}
 
 
-def frames(cells: list[CellRecord], holds: list[HoldRecord]) -> dict[str, pl.DataFrame]:
-    """Every table of a run from its recorded cells and holds, in canonical order."""
-    numbered = list(enumerate(sorted(cells, key=lambda record: record["rank"])))
-    # Rows take many times as much memory as columns: no more of them are there at once than some cells have.
-    parts = [_tables_of(numbered[begin : begin + _CELLS_AT_ONCE]) for begin in range(0, len(numbered), _CELLS_AT_ONCE)]
+def frames(cells: Iterable[CellRecord], holds: Iterable[HoldRecord]) -> dict[str, pl.DataFrame]:
+    """Every table of a run from its recorded cells, in canonical order, and its holds."""
+    parts = list(frames_by_part(cells, holds))
+    # In one piece: what reads a table goes over it again and again.
+    return {name: pl.concat([part[name] for part in parts], rechunk=True) for name in TABLES}
+
+
+def frames_by_part(cells: Iterable[CellRecord], holds: Iterable[HoldRecord]) -> Iterator[dict[str, pl.DataFrame]]:
+    """The tables of a run part by part, one below the other; the cells come in canonical order, and only once.
+
+    Rows take many times as much memory as columns: no more of them are there at once than some cells have.
+    """
+    numbered = enumerate(cells)
+    while part := list(itertools.islice(numbered, _CELLS_AT_ONCE)):
+        yield _tables_of(part, [])
     held: list[Row] = [{**record["row"]} for record in sorted(holds, key=lambda record: record["rank"])]
-    parts.append({name: _table(name, held if name == "holds" else []) for name in TABLES})
-    # In one piece: the bytes of a file do not depend on how its table was put together.
-    tables = {name: pl.concat([part[name] for part in parts], rechunk=True) for name in TABLES}
-    return tables | {"snapshot_histograms": _snapshot_histograms(cells)}
+    yield _tables_of([], held)
 
 
-_CELLS_AT_ONCE = 500
+_CELLS_AT_ONCE = 250
 
 
-def _tables_of(numbered: list[tuple[int, CellRecord]]) -> dict[str, pl.DataFrame]:
-    rows: Rows = {name: [] for name in TABLES}
+def _tables_of(numbered: list[tuple[int, CellRecord]], holds: list[Row]) -> dict[str, pl.DataFrame]:
+    rows: Rows = {name: [] for name in TABLES} | {"holds": holds}
     for number, record in numbered:
         for name, found in rows_of_cell(number, record).items():
             rows[name] += found
-    return {name: _table(name, rows[name]) for name in TABLES}
+    by_columns = {"snapshot_histograms": _snapshot_histograms(numbered)}
+    return {name: pl.DataFrame(rows[name], schema=TABLES[name], strict=True) for name in TABLES} | by_columns
 
 
-def _table(name: str, rows: list[Row]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=TABLES[name], strict=True)
-
-
-def _snapshot_histograms(cells: list[CellRecord]) -> pl.DataFrame:
+def _snapshot_histograms(numbered: list[tuple[int, CellRecord]]) -> pl.DataFrame:
     """The histogram of each second, by columns: a long run has too many of these rows to handle them one by one."""
     parts = [pl.DataFrame(schema=SNAPSHOT_HISTOGRAM_COLUMNS)]
-    for number, record in enumerate(sorted(cells, key=lambda record: record["rank"])):
+    for number, record in numbered:
         snapshots = record["answer"].get("snapshots")
         found = None if snapshots is None else snapshots.get("histograms")
         if found is not None and len(found["time_ns"]):

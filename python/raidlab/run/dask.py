@@ -20,8 +20,10 @@ import logging
 import math
 import queue
 import time
+import warnings
 from collections import deque
 from collections.abc import Hashable, Iterable
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from raidlab.errors import CellFailedError, CellLostError, EngineError, InputError
@@ -93,7 +95,10 @@ class Cluster:
 
     def __init__(self, address: str) -> None:
         self.address = address
-        # Signals are for this process alone, which tells the others.
+        # Signals are for this process alone, which tells the others. The helper that cleans up after processes is
+        # started first: whoever starts it lets signals through again, to the workers too.
+        with holding_signals():
+            resource_tracker.ensure_running()
         with holding_signals():
             self.client: Client = _client(address)
         try:
@@ -148,6 +153,8 @@ def _client(address: str) -> Client:
     # What a worker that dies makes Dask say is said here, where it matters.
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
+    # Dask's page of its own, which nobody asked for, has another port where somebody has that.
+    warnings.filterwarnings("ignore", r"Port \d+ is already in use")
     kind, _, rest = address.partition(":")
     if kind == "local":
         if not rest.isdecimal() or not 1 <= int(rest) <= 16 * usable_cpus():

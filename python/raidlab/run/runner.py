@@ -215,6 +215,8 @@ class ResumeRunner:
         self._runner = runner
         self._answers = answers
         self._queue: deque[Hashable] = deque()
+        # What came before its turn: to take it out of a long queue at once would take longer than to run it.
+        self._early: set[Hashable] = set()
 
     def submit(self, key: Hashable, request: str) -> None:
         """Queue a request."""
@@ -224,16 +226,18 @@ class ResumeRunner:
 
     def next_done(self) -> KeyedAnswer | None:
         """The next answer: the known one, if it is its turn."""
+        while self._queue and self._queue[0] in self._early:
+            self._early.remove(self._queue.popleft())
         if self._queue and (key := self._queue[0]) in self._answers:
             self._queue.popleft()
             return key, self._answers[str(key)]
         try:
             done = self._runner.next_done()
         except CellLostError as error:
-            self._queue.remove(error.cell)
+            self._early.add(error.cell)
             raise
         if done is not None:
-            self._queue.remove(done[0])
+            self._early.add(done[0])
         return done
 
     def close(self) -> list[KeyedAnswer]:

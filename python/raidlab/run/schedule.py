@@ -11,6 +11,7 @@ Invariants:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -32,6 +33,8 @@ TextOf = Callable[[Cell, int | None], str]
 
 # For the progress bar only, until the searches themselves say how many steps they need.
 EXPECTED_SEARCH_STEPS = 4
+# The texts of so many requests are in memory at once; among them a cluster begins with the longest.
+_AHEAD = 10_000
 
 
 def in_run_order(cells: Iterable[Cell], root_seed: int) -> list[Cell]:
@@ -63,10 +66,13 @@ class Schedule:
     _answers: dict[str, CellAnswer] = field(default_factory=dict)
     _cells: dict[str, Cell] = field(default_factory=dict)
     _orders: dict[str, int] = field(default_factory=dict)
+    _waiting: Iterator[Cell] = field(default_factory=lambda: iter(()))
+    """What the runner was not given yet."""
 
     def outcomes(self) -> Iterator[Outcome]:
         """Run everything, and yield each outcome as soon as it is there."""
-        for cell in in_run_order(self.expansion.cells, self.root_seed):
+        self._waiting = iter(in_run_order(self.expansion.cells, self.root_seed))
+        for cell in itertools.islice(self._waiting, _AHEAD):
             self._submit(cell)
         while (outcome := self._collect()) is not None:
             yield outcome
@@ -89,6 +95,8 @@ class Schedule:
 
     def _collect(self) -> CellOutcome | None:
         while True:
+            for cell in itertools.islice(self._waiting, 1):
+                self._submit(cell)
             try:
                 done = self.runner.next_done()
             except CellLostError as error:

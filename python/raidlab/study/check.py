@@ -608,11 +608,11 @@ def _check_kind_of_figure(figure: StudyFigure, place: Place, parts: ValidParts, 
         report((*place, "workloads"), f"is wrong for draw = '{figure.draw}'", None, accepted)
     if figure.draw == "printed" and not figure.printed:
         report((*place, "printed"), "is empty", None, "a column of a printed table, such as 'table1:*:bang_mb_s'")
-    if figure.printed and figure.draw in ("shares", "total_time", "two_tools", "file_sizes", "layout"):
+    if figure.printed and figure.draw in ("shares", "total_time", "two_tools", "file_sizes", "layout", "winners"):
         report((*place, "printed"), f"is not for draw = '{figure.draw}'", None, "of shares, that of their series")
     of_panels = {"printed": figure.printed, "layout": figure.arrays}
     panels = of_panels.get(figure.draw, figure.workloads)
-    without = ("scan", "sizes", "amounts", "two_tools", "total_time")
+    without = ("scan", "sizes", "amounts", "two_tools", "total_time", "winners")
     if figure.panels and (figure.draw in without or len(figure.panels) != len(panels)):
         report((*place, "panels"), "are not a word for each panel", None, f"{len(panels)}")
     in_own_unit = ("shares", "two_tools", "file_sizes", "layout", "printed")

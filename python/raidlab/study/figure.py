@@ -82,13 +82,15 @@ class StudyFigure(Table):
         "file_sizes",
         "layout",
         "printed",
+        "winners",
     ]
     """Curves over a load; bars at one load; a trade-off of a metric against response time; shares of a reference array,
     several beside one another; a scan over what workloads or arrays differ in; lines over the size of requests, or over
     the amount moved; what ``live.second_tool`` measured beside raidlab; bars of a quantity, such as a slope;
     the total time of several tasks, one after another and at once (the first workload alone, and the last's slope);
     how large the files were that were read; where chunks lie; columns of printed tables, in their order, with what
-    comes out here."""
+    comes out here; a map of which level gives most, over the size of requests and the share of reads (a panel for each
+    load)."""
     metrics: Annotated[list[Line], Field(min_length=1, max_length=6)] = ["throughput_per_disk_mb_s"]
     """What is drawn: of bars parts that are stacked, else one metric; shares are of throughput per disk."""
     workloads: list[Name] = []

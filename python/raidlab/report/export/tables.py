@@ -15,7 +15,7 @@ import polars as pl
 from raidlab.analysis.checks import frame_of, run_checks
 from raidlab.analysis.metrics import Analysis
 from raidlab.directory import Directory
-from raidlab.results.finish import parquet_of
+from raidlab.results.growing import parquet_of
 from raidlab.results.spreadsheet import spreadsheet_text
 
 

@@ -33,6 +33,7 @@ from raidlab.report.figures import (
     total_time,
     trade_off,
     two_tools,
+    winners,
 )
 from raidlab.report.figures.figure import Figure, Panel
 
@@ -58,6 +59,7 @@ OWN = (
     file_sizes,
     layout,
     printed,
+    winners,
 )
 FIGURES = (*COMMON, *OWN)
 

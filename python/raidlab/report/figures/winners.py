@@ -1,0 +1,127 @@
+"""Which level gives most, as a map over the size of requests and the share of reads; a panel for each load.
+
+A field has the colour of the level whose best array gives most there, says by how much more than the best of the next
+level, and is the paler the less that is. Where one level alone was run there is no field.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import altair as alt
+
+from raidlab.analysis.metrics import Analysis, Metric, Point
+from raidlab.published.compare import PublishedComparison
+from raidlab.report.figures.chart import Mark, data_of, layered
+from raidlab.report.figures.figure import Chart, Figure, Panel
+from raidlab.report.figures.own import metrics_of, own_figures
+from raidlab.report.figures.printed_points import Printed
+from raidlab.report.figures.style import colours_of
+from raidlab.report.figures.words import number
+from raidlab.study.figure import StudyFigure
+from raidlab.study.units import format_bytes
+
+KIND = "winners"
+# A lead of so much has the full colour; text is to be read on it.
+_CLEAR_PERCENT, _PALE, _PLAIN = 50.0, 0.1, 0.6
+_COLUMN, _ROW = 58, 26
+_CAPTION = (
+    "A field's colour is the level that gives most there, with the best of its arrays; the text says by how much more "
+    "than the best of the next level."
+)
+# The size of requests and the percentage of reads.
+Place = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The array of a level that gives most somewhere."""
+
+    level: str
+    array: str
+    value: float
+
+
+def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
+    """One figure for each the study asks for, and each target; a panel for each load."""
+    yield from own_figures(analysis, KIND, _CAPTION, _panels, published)
+
+
+def _panels(analysis: Analysis, spec: StudyFigure, target: str, _printed: Printed) -> Iterator[Panel]:
+    (metric,) = metrics_of(spec)
+    # The word with which the study makes an array: some levels are trees of others.
+    words = {array.name: array.tree.partition("(")[0].strip() for array in analysis.run.study.array}
+    levels = {name: words[name] for name in spec.arrays}
+    loads: dict[str, list[Point]] = defaultdict(list)
+    for point in analysis.swept(target):
+        if point.array in levels and point.workload in spec.workloads:
+            loads[point.level].append(point)
+    for load, points in loads.items():
+        if marks := _marks(_ranked(analysis, points, metric, levels), metric):
+            yield Panel(load, _chart(marks, list(dict.fromkeys(levels.values())), load), _in_words(marks))
+
+
+def _ranked(
+    analysis: Analysis, points: list[Point], metric: Metric, levels: dict[str, str]
+) -> dict[Place, list[_Best]]:
+    """The best array of each level at every place, the best level first; of places with two levels at least."""
+    works = {work.name: work for work in analysis.run.study.workload}
+    found: dict[Place, dict[str, _Best]] = defaultdict(dict)
+    for point in points:
+        value = metric.compute(point, None)
+        work, level = works[point.workload], levels[point.array]
+        best = found[work.size.typical_bytes, 100 * work.read]
+        if value is not None and (level not in best or value > best[level].value):
+            best[level] = _Best(level, point.array, value)
+    ranked = {place: sorted(best.values(), key=lambda one: -one.value) for place, best in sorted(found.items())}
+    return {place: best for place, best in ranked.items() if len(best) > 1 and best[1].value}
+
+
+def _marks(ranked: dict[Place, list[_Best]], metric: Metric) -> list[Mark]:
+    """A field for each place: its level, its column and row, by how much it leads."""
+    marks = []
+    for (size_bytes, read_percent), (first, second, *_) in ranked.items():
+        column, lead = format_bytes(round(size_bytes)), 100 * (first.value / second.value - 1)
+        tip = (
+            f"{column}, {read_percent:g} % reads: {first.array} {number(first.value)} {metric.unit}, "
+            f"{number(lead)} % more than {second.array}"
+        )
+        label = f"+{lead:.0f} %"
+        marks.append(Mark(first.level, read_percent, size_bytes, part=column, level=lead, label=label, tip=tip))
+    return marks
+
+
+def _in_words(marks: list[Mark]) -> str:
+    """How often each level gives most, and where one does so most clearly."""
+    fields: dict[str, list[Mark]] = defaultdict(list)
+    for mark in marks:
+        fields[mark.line].append(mark)
+    counted = ", ".join(f"{level} in {len(own)}" for level, own in fields.items())
+    clear = [max(own, key=lambda mark: mark.level or 0.0) for own in fields.values()]
+    return f"Of {len(marks)} fields {counted}. Most clearly at " + "; ".join(mark.tip for mark in clear) + "."
+
+
+def _chart(marks: list[Mark], levels: list[str], title: str) -> Chart:
+    columns = list(dict.fromkeys(mark.part for mark in marks))
+    rows = sorted({mark.value for mark in marks}, reverse=True)
+    place = {
+        "x": alt.X("part:O", title="size of requests", sort=columns, axis=alt.Axis(labelAngle=0)),
+        "y": alt.Y("value:O", title="reads, %", sort=rows),
+    }
+    colours, shown = colours_of(levels), [level for level in levels if any(mark.line == level for mark in marks)]
+    scale = alt.Scale(domain=shown, range=[colours[level] for level in shown])
+    shade = alt.Scale(domain=[0, _CLEAR_PERCENT], range=[_PALE, _PLAIN], clamp=True)
+    fields = (
+        alt.Chart(data_of(marks))
+        .mark_rect()
+        .encode(
+            **place,
+            color=alt.Color("line:N", title=None, scale=scale),
+            opacity=alt.Opacity("level:Q", scale=shade, legend=None),
+            description="tip:N",
+        )
+    )
+    words = alt.Chart(data_of(marks)).mark_text(fontSize=11, aria=False).encode(**place, text="label:N")
+    return layered([fields, words], title, _COLUMN * len(columns), _ROW * len(rows))

@@ -1,0 +1,68 @@
+"""The map of which level gives most: who wins, by how much, and what is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from raidlab.api import analyse, run_study
+from raidlab.errors import InputError
+from raidlab.report.figures import winners
+from raidlab.report.figures.figure import Panel
+from raidlab.study import load_study
+
+STUDY = """
+name = "map"
+title = "Two levels"
+on = ["sim"]
+seed = 1
+array = [
+  { name = "striped, small", tree = "raid0(4, chunk=4KiB)" },
+  { name = "striped, large", tree = "raid0(4, chunk=1MiB)" },
+  { name = "mirror", tree = "raid1(4)" },
+]
+workload = [
+  { name = "reads", read = 1, size = "64KiB", address = "uniform" },
+  { name = "writes", read = 0, size = "64KiB", address = "uniform" },
+  { name = "small writes", read = 0, size = "4KiB", address = "uniform" },
+]
+[load]
+depths = [1, 16]
+[sim]
+device = { kind = "fixed", capacity_bytes = 1073741824, read_us = 1000.0, write_us = 1000.0 }
+measure = { requests = 200 }
+[[figure]]
+number = "Map"
+title = "stripes or mirrors"
+draw = "winners"
+metrics = ["iops"]
+arrays = ["striped, small", "striped, large", "mirror"]
+workloads = ["reads", "writes", "small writes"]
+"""
+
+
+@pytest.fixture(scope="module")
+def panels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Panel, ...]:
+    place = tmp_path_factory.mktemp("map")
+    (place / "map.toml").write_text(STUDY, encoding="utf-8")
+    (figure,) = winners.figures(analyse(run_study(place / "map.toml", out=place / "runs")))
+    return figure.panels
+
+
+def test_a_field_has_the_level_that_gives_most(panels: tuple[Panel, ...]) -> None:
+    assert [panel.title for panel in panels] == ["queue depth 1", "queue depth 16"]
+    rows = next(iter(panels[1].chart.to_dict()["datasets"].values()))
+    fields = {(row["part"], row["value"]): row for row in rows}
+    assert list(fields) == [("4 KiB", 0.0), ("64 KiB", 0.0), ("64 KiB", 100.0)]
+    # A write takes every mirror for a while, and of the stripes with large chunks one disk of four.
+    written = fields["64 KiB", 0.0]
+    assert written["line"] == "raid0" and written["level"] > 100 and "striped, large" in written["tip"]
+    assert "% more than mirror" in written["tip"] and written["label"] == f"+{written['level']:.0f} %"
+    assert "Of 3 fields raid0 in" in panels[1].alt
+
+
+def test_what_is_no_map_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "map.toml").write_text(STUDY.replace("[[figure]]", '[[figure]]\npanels = ["a", "b", "c"]'), "utf-8")
+    with pytest.raises(InputError, match="panels"):
+        load_study(tmp_path / "map.toml")
