@@ -23,6 +23,7 @@ pub mod plan;
 mod policy;
 mod spec;
 mod throttle;
+mod weakness;
 
 pub use layout::{Layout, LayoutMap, MapCell, NodeId};
 pub use machine::{Array, ArrayOp, ComputeWork, Event, WindowId, OF_ARRAY};
@@ -31,3 +32,4 @@ pub use plan::{ComputeKind, Piece, Plan, Space};
 pub use policy::{ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};
 pub use spec::{Rotation, Tree};
 pub use throttle::RebuildThrottle;
+pub use weakness::Weakness;

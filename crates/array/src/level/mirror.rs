@@ -5,6 +5,7 @@ use crate::layout::{Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
 use crate::policy::MirrorRead;
+use crate::weakness::Weakness;
 use raidlab_types::{Extent, LeafId, RequestError};
 
 /// Pieces by which ranges are locked on a mirror that no striping node stands above: 1 MiB of 512-byte sectors.
@@ -87,7 +88,8 @@ impl Personality for Mirror {
     }
 
     fn write(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
-        node.children.iter().try_for_each(|&child| planner.plan_node(child, transfers, true))
+        let copies = if planner.views.is_weak(Weakness::MirrorWritesOneCopy) { 1 } else { node.children.len() };
+        node.children[..copies].iter().try_for_each(|&child| planner.plan_node(child, transfers, true))
     }
 
     fn is_readable(&self, planner: &Planner<'_>, node: &Node, extent: Extent) -> bool {
@@ -121,7 +123,9 @@ struct Ranking {
 
 fn choose_copy(planner: &mut Planner<'_>, node: &Node, extent: Extent, striped: bool) -> Result<u32, RequestError> {
     let clean = planner.bad.is_empty() && !planner.views.is_degraded(node.id);
-    let usable = |p: &Planner<'_>, i: u32| clean || p.is_readable(node.child(i), extent);
+    let stale = planner.views.is_weak(Weakness::MirrorReadsStaleCopy);
+    let written = |p: &Planner<'_>, i: u32| stale && !p.views.is_lost(node.child(i));
+    let usable = |p: &Planner<'_>, i: u32| clean || written(p, i) || p.is_readable(node.child(i), extent);
     let n = place(node.children.len());
     let Some(first) = (0..n).find(|&i| usable(planner, i)) else {
         return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(extent) });

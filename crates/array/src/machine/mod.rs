@@ -237,6 +237,12 @@ impl Array {
         }
     }
 
+    /// Gives the array a deliberate fault.
+    #[cfg(feature = "weakened")]
+    pub fn weaken(&mut self, weakness: crate::Weakness) {
+        self.views.weakness = Some(weakness);
+    }
+
     /// The compiled tree.
     pub fn layout(&self) -> &Layout {
         &self.layout
@@ -311,6 +317,10 @@ impl Array {
             }
             // A write to a member that has gone meanwhile counts as done; what follows from that may be ready now.
             self.run_unblocked();
+            if !self.rebuilds.is_empty() {
+                // It may have been the last of a unit.
+                self.go_on();
+            }
         }
     }
 

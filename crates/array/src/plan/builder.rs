@@ -11,6 +11,7 @@ use super::{place, Body, ComputeKind, Input, MemberViews, Piece, Plan, Segment, 
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{Level, Member, Personality, StripeWork};
 use crate::policy::{ChunkAccesses, Policy};
+use crate::weakness::Weakness;
 use raidlab_types::number::usize_from;
 use raidlab_types::{Extent, LeafId, OpKind, RequestError};
 use std::slice;
@@ -144,7 +145,9 @@ impl Planner<'_> {
         };
         match self.restore_in_runs(node, extent, run) {
             // As for requests: each place may be borne by itself.
-            Err(_) if run > 1 => self.restore_in_runs(node, extent, 1),
+            Err(_) if run > 1 && !self.views.is_weak(Weakness::UnitsAreAllOrNothing) => {
+                self.restore_in_runs(node, extent, 1)
+            }
             result => result,
         }
     }
@@ -368,7 +371,9 @@ impl Planner<'_> {
     fn link_operation(&mut self, id: u32, kind: OpKind, run: &[Transfer]) {
         let mut last = NONE;
         for &Transfer { link, .. } in run {
-            if link != NONE && link != last {
+            let loose =
+                self.scratch.restores && kind == OpKind::Write && self.views.is_weak(Weakness::RebuildCopiesStale);
+            if link != NONE && link != last && !loose {
                 let (from, to) = if kind == OpKind::Read { (id, link) } else { (link, id) };
                 self.plan.add_edge(from, to);
                 last = link;
