@@ -27,7 +27,7 @@ mod weakness;
 
 pub use layout::{Layout, LayoutMap, MapCell, NodeId};
 pub use machine::{Array, ArrayOp, ComputeWork, Event, WindowId, OF_ARRAY};
-pub use outages::{Befallen, FailureSpec, Outages, RebuildResult, RebuildSpec};
+pub use outages::{Befallen, MemberEventSpec, Outages, RebuildResult, RebuildSpec};
 pub use plan::{ComputeKind, Piece, Plan, Space};
 pub use policy::{ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};
 pub use spec::{Rotation, Tree};

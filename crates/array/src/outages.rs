@@ -1,4 +1,5 @@
-//! The members' bad days: who fails and when, who takes the place, and when a run that waits for that is over.
+//! The members' bad days: who fails or becomes slow and when, who takes the place, and when a run that waits for that is
+//! over.
 //!
 //! Purpose: the same for every clock. A driver asks when something is due ([`Outages::next_at`]), has it done
 //! ([`Outages::take_step`]), and ends what a member is asked after its failure as [`Outages::outcome`] says.
@@ -35,14 +36,42 @@ impl RebuildSpec {
     }
 }
 
-/// A member fails while the load runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What befalls a member while the load runs: it fails, or it becomes slow.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FailureSpec {
+pub struct MemberEventSpec {
     /// When, in nanoseconds from the beginning of the run.
     pub at: u64,
-    /// Which member.
-    pub fail: LeafId,
+    /// The member that fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail: Option<LeafId>,
+    /// The member that becomes slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow: Option<LeafId>,
+    /// How many times as long all takes it from then on; 1 ends that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<f64>,
+}
+
+impl MemberEventSpec {
+    /// A failure.
+    pub fn failure(at: u64, leaf: LeafId) -> Self {
+        MemberEventSpec { at, fail: Some(leaf), slow: None, times: None }
+    }
+
+    /// From `at` on, all takes the member so many times as long.
+    pub fn slowness(at: u64, leaf: LeafId, times: f64) -> Self {
+        MemberEventSpec { at, fail: None, slow: Some(leaf), times: Some(times) }
+    }
+
+    /// What there is to do, if the keys go together.
+    fn step(&self) -> Option<Step> {
+        match (self.fail, self.slow, self.times) {
+            (Some(leaf), None, None) => Some(Step::Fail(leaf)),
+            (None, Some(leaf), Some(times)) => Some(Step::Slow(leaf, times)),
+            _ => None,
+        }
+    }
 }
 
 /// How far the place of a member that failed or is rebuilt has come.
@@ -67,15 +96,18 @@ pub struct RebuildResult {
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Fail(LeafId),
+    Slow(LeafId, f64),
     Replace(LeafId),
     End,
 }
 
 /// What was done, of which a driver may want to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Befallen {
     /// The member answers no more.
     Failed(LeafId),
+    /// All that it begins from now on takes the member so many times as long.
+    Slowed(LeafId, f64),
     /// A new one is in its place. What it holds is of no account: nothing that was not rebuilt is read.
     Replaced(LeafId),
     /// The run is over.
@@ -113,7 +145,7 @@ impl Outages {
     pub fn new(
         array: &mut Array,
         missing: &[LeafId],
-        events: &[FailureSpec],
+        events: &[MemberEventSpec],
         rebuild: Option<RebuildSpec>,
     ) -> Result<Self, SpecError> {
         check(array, missing, events, rebuild)?;
@@ -131,9 +163,11 @@ impl Outages {
                 outages.places.push(Place { leaf, failed_at: None, begun_at, whole_at: None });
             }
         }
-        for &FailureSpec { at, fail: leaf } in events {
-            outages.places.push(Place { leaf, failed_at: None, begun_at: None, whole_at: None });
-            outages.plan(Instant::from_ns(at), Step::Fail(leaf));
+        for event in events {
+            if let Some(leaf) = event.fail {
+                outages.places.push(Place { leaf, failed_at: None, begun_at: None, whole_at: None });
+            }
+            event.step().into_iter().for_each(|step| outages.plan(Instant::from_ns(event.at), step));
         }
         Ok(outages)
     }
@@ -204,6 +238,7 @@ impl Outages {
                 }
                 Befallen::Failed(leaf)
             }
+            Some(Step::Slow(leaf, times)) => Befallen::Slowed(leaf, times),
             Some(Step::Replace(leaf)) if array.member(leaf).in_flight > 0 => {
                 self.plan(now + LOOK_EVERY, Step::Replace(leaf));
                 Befallen::Nothing
@@ -247,12 +282,20 @@ impl Outages {
 fn check(
     array: &mut Array,
     missing: &[LeafId],
-    events: &[FailureSpec],
+    events: &[MemberEventSpec],
     rebuild: Option<RebuildSpec>,
 ) -> Result<(), SpecError> {
     let leaves = array.layout().leaves();
-    let failing: Vec<LeafId> = events.iter().map(|event| event.fail).collect();
-    for (key, lost) in [("missing", missing), ("events", &failing)] {
+    let failing: Vec<LeafId> = events.iter().filter_map(|event| event.fail).collect();
+    let slow: Vec<LeafId> = events.iter().filter_map(|event| event.slow).collect();
+    if events.iter().any(|event| event.step().is_none()) {
+        let message = "one does not say what befalls which member; accepted: fail, or slow with times";
+        return Err(SpecError::new("events", message));
+    }
+    if let Some(times) = events.iter().filter_map(|event| event.times).find(|times| !(1.0..=1e6).contains(times)) {
+        return Err(SpecError::new("events", format!("times = {times}; accepted: a number from 1 to 1000000")));
+    }
+    for (key, lost) in [("missing", missing), ("events", &failing), ("events", &slow)] {
         if let Some(leaf) = lost.iter().find(|leaf| **leaf as usize >= leaves) {
             let message = format!("member {leaf} of {leaves}; accepted: 0 to {}", leaves - 1);
             return Err(SpecError::new(key, message));
@@ -265,7 +308,7 @@ fn check(
     }
     if let Some(RebuildSpec { throttle, .. }) = rebuild {
         throttle.check().map_err(|(key, message)| SpecError::new(format!("rebuild.throttle.{key}"), message))?;
-        if missing.is_empty() && events.is_empty() {
+        if missing.is_empty() && failing.is_empty() {
             let message = "no member is missing; accepted: beside missing = [2] or events";
             return Err(SpecError::new("rebuild", message));
         }

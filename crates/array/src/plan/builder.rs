@@ -83,6 +83,9 @@ pub struct Scratch {
     pub(crate) root: NodeId,
     /// It is a unit of a rebuild.
     pub(crate) restores: bool,
+    /// Of a unit: how many sectors are to be had from the same siblings. What they give is written at once, for what lies
+    /// below may not be written in parts.
+    pub(crate) restored_run: u64,
     /// What each copy of a mirror was last read up to, by node; and operations of this plan by leaf, which no queue knows
     /// yet. For [`MirrorRead::Md`](crate::MirrorRead::Md) alone, and empty for others.
     read_ends: Vec<u64>,
@@ -154,10 +157,8 @@ impl Planner<'_> {
 
     fn restore_in_runs(&mut self, node: NodeId, extent: Extent, run: u64) -> PlanResult {
         self.begin(node);
-        self.scratch.restores = true;
-        (extent.lba..extent.end())
-            .step_by(usize_from(run))
-            .try_for_each(|lba| self.layout.node(node).restore(self, Extent::new(lba, run.min(extent.end() - lba))))
+        (self.scratch.restores, self.scratch.restored_run) = (true, run);
+        self.layout.node(node).restore(self, extent)
     }
 
     /// An empty plan of `node`.

@@ -427,7 +427,7 @@ impl Engine {
                 }
                 Befallen::Replaced(leaf) => self.blank(leaf),
                 Befallen::End => source.finish(self.now),
-                Befallen::Nothing => {}
+                Befallen::Slowed(..) | Befallen::Nothing => {}
             }
         }
         if self.array.poll_timeout().is_some_and(|at| at <= self.now) {
