@@ -23,11 +23,13 @@ pub mod plan;
 mod policy;
 mod spec;
 mod throttle;
+mod weakness;
 
 pub use layout::{Layout, LayoutMap, MapCell, NodeId};
 pub use machine::{Array, ArrayOp, ComputeWork, Event, WindowId, OF_ARRAY};
-pub use outages::{too_many_missing, Befallen, DataLoss, FailureSpec, Outages, RebuildResult, RebuildSpec};
+pub use outages::{too_many_missing, Befallen, DataLoss, MemberEventSpec, Outages, RebuildResult, RebuildSpec};
 pub use plan::{ComputeKind, Piece, Plan, Space};
 pub use policy::{ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};
 pub use spec::{CopyKind, CopyLayout, Rotation, Tree};
 pub use throttle::RebuildThrottle;
+pub use weakness::Weakness;

@@ -1,4 +1,5 @@
-//! The members' bad days: who fails and when, who takes the place, and when a run that waits for that is over.
+//! The members' bad days: who fails or becomes slow and when, who takes the place, and when a run that waits for that is
+//! over.
 //!
 //! Purpose: the same for every clock. A driver asks when something is due ([`Outages::next_at`]), has it done
 //! ([`Outages::take_step`]), and ends what a member is asked after its failure as [`Outages::outcome`] says.
@@ -37,14 +38,42 @@ impl RebuildSpec {
     }
 }
 
-/// A member fails while the load runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What befalls a member while the load runs: it fails, or it becomes slow.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FailureSpec {
+pub struct MemberEventSpec {
     /// When, in nanoseconds from the beginning of the run.
     pub at: u64,
-    /// Which member.
-    pub fail: LeafId,
+    /// The member that fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail: Option<LeafId>,
+    /// The member that becomes slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow: Option<LeafId>,
+    /// How many times as long all takes it from then on; 1 ends that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<f64>,
+}
+
+impl MemberEventSpec {
+    /// A failure.
+    pub fn failure(at: u64, leaf: LeafId) -> Self {
+        MemberEventSpec { at, fail: Some(leaf), slow: None, times: None }
+    }
+
+    /// From `at` on, all takes the member so many times as long.
+    pub fn slowness(at: u64, leaf: LeafId, times: f64) -> Self {
+        MemberEventSpec { at, fail: None, slow: Some(leaf), times: Some(times) }
+    }
+
+    /// What there is to do, if the keys go together.
+    fn step(&self) -> Option<Step> {
+        match (self.fail, self.slow, self.times) {
+            (Some(leaf), None, None) => Some(Step::Fail(leaf)),
+            (None, Some(leaf), Some(times)) => Some(Step::Slow(leaf, times)),
+            _ => None,
+        }
+    }
 }
 
 /// How far the place of a member that failed or is rebuilt has come.
@@ -78,17 +107,20 @@ pub struct DataLoss {
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Fail(LeafId),
+    Slow(LeafId, f64),
     Replace(LeafId),
     End,
 }
 
 /// What was done, of which a driver may want to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Befallen {
     /// The member answers no more.
     Failed(LeafId),
     /// The member answers no more, and with it data are lost: the run is over.
     Lost(LeafId),
+    /// All that it begins from now on takes the member so many times as long.
+    Slowed(LeafId, f64),
     /// A new one is in its place. What it holds is of no account: nothing that was not rebuilt is read.
     Replaced(LeafId),
     /// The run is over.
@@ -127,7 +159,7 @@ impl Outages {
     pub fn new(
         array: &mut Array,
         missing: &[LeafId],
-        events: &[FailureSpec],
+        events: &[MemberEventSpec],
         rebuild: Option<RebuildSpec>,
     ) -> Result<Self, SpecError> {
         check(array, missing, events, rebuild)?;
@@ -145,9 +177,11 @@ impl Outages {
                 outages.places.push(Place { leaf, failed_at: None, begun_at, whole_at: None });
             }
         }
-        for &FailureSpec { at, fail: leaf } in events {
-            outages.places.push(Place { leaf, failed_at: None, begun_at: None, whole_at: None });
-            outages.plan(Instant::from_ns(at), Step::Fail(leaf));
+        for event in events {
+            if let Some(leaf) = event.fail {
+                outages.places.push(Place { leaf, failed_at: None, begun_at: None, whole_at: None });
+            }
+            event.step().into_iter().for_each(|step| outages.plan(Instant::from_ns(event.at), step));
         }
         Ok(outages)
     }
@@ -227,6 +261,7 @@ impl Outages {
                 }
                 Befallen::Failed(leaf)
             }
+            Some(Step::Slow(leaf, times)) => Befallen::Slowed(leaf, times),
             Some(Step::Replace(leaf)) if array.member(leaf).in_flight > 0 => {
                 self.plan(now + LOOK_EVERY, Step::Replace(leaf));
                 Befallen::Nothing
@@ -271,13 +306,15 @@ impl Outages {
 fn check(
     array: &mut Array,
     missing: &[LeafId],
-    events: &[FailureSpec],
+    events: &[MemberEventSpec],
     rebuild: Option<RebuildSpec>,
 ) -> Result<(), SpecError> {
+    check_events(events)?;
     check_members(array.layout().leaves(), missing, events)?;
+    let failures = failures(events);
     if let Some(RebuildSpec { throttle, .. }) = rebuild {
         throttle.check().map_err(|(key, message)| SpecError::new(format!("rebuild.throttle.{key}"), message))?;
-        if missing.is_empty() && events.is_empty() {
+        if missing.is_empty() && failures.is_empty() {
             let message = "no member is missing; accepted: beside missing = [2] or events";
             return Err(SpecError::new("rebuild", message));
         }
@@ -291,11 +328,11 @@ fn check(
         missing.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Online));
     }
     let still_missing = if rebuild.is_some() { &[] } else { missing };
-    let mut in_order: Vec<(usize, FailureSpec)> = events.iter().copied().enumerate().collect();
+    let mut in_order = failures;
     in_order.sort_by_key(|(_, event)| event.at);
     for (n, &(i, event)) in in_order.iter().enumerate() {
-        let is_away = |earlier: &FailureSpec| rebuild.is_none_or(|rebuild| earlier.at + rebuild.after >= event.at);
-        let away: Vec<FailureSpec> = in_order[..n].iter().map(|&(_, earlier)| earlier).filter(is_away).collect();
+        let is_away = |earlier: &Failure| rebuild.is_none_or(|rebuild| earlier.at + rebuild.after >= event.at);
+        let away: Vec<Failure> = in_order[..n].iter().map(|&(_, earlier)| earlier).filter(is_away).collect();
         // Of those away, so many have to be back before it is borne.
         let too_many = (0..=away.len()).find(|&back| bears(array, &away[back..], event));
         if too_many != Some(0) {
@@ -308,8 +345,36 @@ fn check(
     Ok(())
 }
 
+/// Whether each says one thing.
+fn check_events(events: &[MemberEventSpec]) -> Result<(), SpecError> {
+    for (i, event) in events.iter().enumerate() {
+        if event.step().is_none() {
+            let message = "does not say what befalls which member; accepted: fail, or slow with times";
+            return Err(SpecError::new(format!("events[{i}]"), message));
+        }
+        if let Some(times) = event.times.filter(|times| !(1.0..=1e6).contains(times)) {
+            let message = format!("{times}; accepted: a number from 1 to 1000000");
+            return Err(SpecError::new(format!("events[{i}].times"), message));
+        }
+    }
+    Ok(())
+}
+
+/// A member fails.
+#[derive(Debug, Clone, Copy)]
+struct Failure {
+    at: u64,
+    fail: LeafId,
+}
+
+/// The failures among the events, and which event each is.
+fn failures(events: &[MemberEventSpec]) -> Vec<(usize, Failure)> {
+    let one = |(i, event): (usize, &MemberEventSpec)| event.fail.map(|fail| (i, Failure { at: event.at, fail }));
+    events.iter().enumerate().filter_map(one).collect()
+}
+
 /// Whether the array bears a failure while others are away.
-fn bears(array: &mut Array, away: &[FailureSpec], event: FailureSpec) -> bool {
+fn bears(array: &mut Array, away: &[Failure], event: Failure) -> bool {
     let lost = || away.iter().chain([&event]).map(|one| one.fail);
     lost().for_each(|leaf| array.set_member_state(leaf, MemberState::Missing));
     let bears = array.bears_its_losses();
@@ -318,13 +383,19 @@ fn bears(array: &mut Array, away: &[FailureSpec], event: FailureSpec) -> bool {
 }
 
 /// Whether each exists, and is lost once.
-fn check_members(leaves: usize, missing: &[LeafId], events: &[FailureSpec]) -> Result<(), SpecError> {
+fn check_members(leaves: usize, missing: &[LeafId], events: &[MemberEventSpec]) -> Result<(), SpecError> {
     let mut lost: Vec<LeafId> = Vec::new();
     let of_missing = missing.iter().enumerate().map(|(i, &leaf)| (format!("missing[{i}]"), leaf));
-    let of_events = events.iter().enumerate().map(|(i, event)| (format!("events[{i}].fail"), event.fail));
-    for (key, leaf) in of_missing.chain(of_events) {
+    let of_failures = failures(events).into_iter().map(|(i, failure)| (format!("events[{i}].fail"), failure.fail));
+    let slow = |(i, event): (usize, &MemberEventSpec)| event.slow.map(|leaf| (format!("events[{i}].slow"), leaf));
+    let of_slow = events.iter().enumerate().filter_map(slow);
+    for (key, leaf) in of_missing.chain(of_failures).chain(of_slow) {
         if leaf as usize >= leaves {
             return Err(SpecError::new(key, format!("there is no such member; accepted: 0 to {}", leaves - 1)));
+        }
+        if key.ends_with("slow") {
+            // It may become slow and quick again.
+            continue;
         }
         if lost.contains(&leaf) {
             return Err(SpecError::new(key, "this member is named before; accepted: each member once"));
@@ -360,12 +431,7 @@ fn borne(tolerance: usize) -> String {
 
 /// Why a failure is certain to lose data: who is gone when it comes, and whose place is to be taken first (`back`, and how
 /// long after its failure it is).
-fn why_too_many(
-    tolerance: usize,
-    missing: &[LeafId],
-    away: &[FailureSpec],
-    back: Option<(FailureSpec, u64)>,
-) -> String {
+fn why_too_many(tolerance: usize, missing: &[LeafId], away: &[Failure], back: Option<(Failure, u64)>) -> String {
     let gone: Vec<LeafId> = missing.iter().copied().chain(away.iter().map(|event| event.fail)).collect();
     if gone.is_empty() || tolerance == 0 {
         let of_it = if tolerance == 0 { "" } else { " of this member" };

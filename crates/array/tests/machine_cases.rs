@@ -2,7 +2,9 @@
 
 #![allow(clippy::cast_lossless, reason = "numbers here are small")]
 
-use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, MirrorRead, ParityWrite, Policy, Rotation, Tree};
+use raidlab_array::{
+    Array, ArrayOp, Event, Layout, MemberState, MirrorRead, ParityWrite, Policy, RebuildThrottle, Rotation, Tree,
+};
 use raidlab_types::{Extent, Instant, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind};
 
 fn array(tree: &Tree, policy: Policy) -> Array {
@@ -349,4 +351,34 @@ fn a_member_that_fails_with_thousands_in_flight_is_dealt_with_once() {
     let results = finish(&mut array, second);
     assert!(results.len() as u64 == n && results.iter().all(|(_, r)| r.is_ok()));
     assert_eq!(array.check_idle(), Ok(()));
+}
+
+#[test]
+fn a_rebuild_goes_on_where_the_last_of_a_unit_is_never_handed_out() {
+    // Two members are rebuilt; one goes while its write of a unit is queued, and the other's is done.
+    let mut array = array(&Tree::parity(2, 5, 4, Rotation::LeftSymmetric), Policy::default());
+    for leaf in [0, 1] {
+        array.set_member_state(leaf, MemberState::Missing);
+    }
+    for leaf in [0, 1] {
+        let throttle = RebuildThrottle::Share { fraction: 1.0 };
+        array.replace_member(Instant::ZERO, leaf, throttle).expect("three are left");
+    }
+    array.handle_time(Instant::ZERO);
+    let reads = device_ops(&mut array);
+    assert_eq!(kinds(&reads), [OpKind::Read; 3]);
+    reads.iter().for_each(|o| done(&mut array, o.id));
+    let write = loop {
+        match array.poll_op().expect("a unit is written") {
+            ArrayOp::Device(o) => break o,
+            ArrayOp::Compute { id, .. } => done(&mut array, id),
+        }
+    };
+    array.set_member_state(1 - write.leaf, MemberState::Failed);
+    done(&mut array, write.id);
+    let next = device_ops(&mut array);
+    assert!(!next.is_empty(), "the next unit");
+    finish(&mut array, next);
+    assert_eq!(array.check_idle(), Ok(()));
+    assert_eq!(array.member(write.leaf).state, MemberState::Online);
 }

@@ -6,7 +6,7 @@
 
 use raidlab_hazard as harness;
 
-use harness::machine::FaultRates;
+use harness::fault::FaultRates;
 use harness::schedule::{ran, schedule};
 
 /// One run; says how many requests succeeded and failed.

@@ -1,7 +1,7 @@
 //! A cell of an array as its JSON text says it.
 
 use crate::read::from_json;
-use raidlab_array::{FailureSpec, Policy, RebuildSpec, Tree};
+use raidlab_array::{MemberEventSpec, Policy, RebuildSpec, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
@@ -60,9 +60,9 @@ pub struct CellSpec<W: LiveWords> {
     /// Leaves that are not there.
     #[serde(default)]
     pub missing: Vec<u32>,
-    /// Members that fail while the load runs.
+    /// Members that fail, or in the simulator become slow, while the load runs.
     #[serde(default)]
-    pub events: Vec<FailureSpec>,
+    pub events: Vec<MemberEventSpec>,
     /// New members take the places of the missing ones, and of those that fail, and are rebuilt.
     #[serde(default)]
     pub rebuild: Option<RebuildSpec>,

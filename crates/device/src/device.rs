@@ -15,10 +15,11 @@ use crate::hdd::{Drive, Hdd, SharedBus};
 use crate::pair::{PairLedger, PrepaidWrite};
 use crate::random::Random;
 use crate::scheduler::{ArmAddress, PendingOperation, Queue, SchedulerSpec};
-use crate::service::{Command, Completion, FlashTotals, TimedService, Totals};
+use crate::service::{Command, Completion, FlashTotals, Service, TimedService, Totals};
 use crate::ssd::Ssd;
 use crate::throttle::Throttle;
 use crate::{DeviceSpec, PairPricing, SpecError};
+use raidlab_types::number::saturating_u32;
 use raidlab_types::{Duration, Extent, Instant, OpId, OpKind, Operation, Seed};
 
 /// One kind of device; an enum, for the call is on the hot path.
@@ -94,6 +95,8 @@ pub struct Device {
     sectors_each: u64,
     capacity: u64,
     logical_block_bytes: u32,
+    /// What everything takes beyond what the model says, in thousandths of that.
+    extra_thousandths: u32,
     totals: Totals,
 }
 
@@ -176,6 +179,7 @@ impl Device {
             sectors_each,
             capacity: sectors / sectors_each,
             logical_block_bytes: own_bytes,
+            extra_thousandths: 0,
             totals: Totals::default(),
         })
     }
@@ -207,6 +211,7 @@ impl Device {
             ledger: PairLedger::default(),
             busy: 0,
             taken: 0,
+            extra_thousandths: 0,
             totals: Totals::default(),
             ..*self
         }
@@ -413,6 +418,20 @@ impl Device {
         }
     }
 
+    /// From now on whatever begins takes so many times as long as the model says, to a thousandth, and at least once: the rest
+    /// counts as the controller's. So does a disk that is failing slowly, which tries again and again what it answers in the
+    /// end.
+    pub fn slow_down(&mut self, times: f64) {
+        self.extra_thousandths = saturating_u32(((times - 1.0) * 1000.0).round());
+    }
+
+    /// The service with what a slow device adds to it.
+    #[cold]
+    fn slowed(&self, service: Service) -> Service {
+        let extra = service.total().saturating_mul(u64::from(self.extra_thousandths)) / 1000;
+        Service { overhead: service.overhead.saturating_add(extra), ..service }
+    }
+
     /// Deals with the write of a pair where the pricing treats it specially; `false` leaves it to be queued.
     fn take_pair_write(&mut self, write: &PendingOperation) -> bool {
         match self.pricing {
@@ -450,7 +469,7 @@ impl Device {
         let &PendingOperation { kind, lba, sectors, .. } = op;
         self.arm = ArmAddress::of(op);
         let (now, command) = (at.as_ns(), command(op, at));
-        let TimedService { begun, service, release } = match &mut self.model {
+        let TimedService { begun, mut service, mut release } = match &mut self.model {
             Model::Hdd(hdd) => TimedService::at(now, hdd.serve(at, kind, lba, sectors)),
             Model::Fixed(fixed) => TimedService::at(now, fixed.serve(kind, sectors)),
             Model::Empirical(empirical) => {
@@ -461,6 +480,11 @@ impl Device {
             Model::Drive(drive) => drive.serve(command),
             Model::Ssd(ssd) => ssd.serve(command),
         };
+        if self.extra_thousandths > 0 {
+            let slowed = self.slowed(service);
+            release += slowed.total() - service.total();
+            service = slowed;
+        }
         let started = Instant::from_ns(begun);
         let done = started + Duration::from_ns(service.total());
         let pair_read = kind == OpKind::Read && op.pair_with().is_some();
@@ -492,6 +516,7 @@ impl Device {
             Model::Random(random) => random.serve_pair_write(read.sequence),
             Model::Ssd(_) => unreachable!("refused when it was made"),
         };
+        let service = self.slowed(service);
         if let Some(write) = read.pair_with() {
             self.ledger.enter(write, read.id, (read.lba, read.sectors), at, service);
         }

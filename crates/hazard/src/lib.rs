@@ -5,9 +5,11 @@
 #![allow(clippy::cast_lossless, clippy::cast_possible_truncation, reason = "numbers here are small")]
 #![allow(missing_docs, reason = "what its fields and functions are called says it")]
 
+pub mod fault;
 pub mod machine;
 pub mod model;
 pub mod schedule;
+pub mod shrink;
 pub mod trees;
 
 use raidlab_array::plan::{BadExtent, DeviceNode, MemberViews, NodeView, Planner, Scratch, Segment};

@@ -6,32 +6,18 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 
+use super::fault::{Fault, FaultKind, FaultRates};
 use super::model::ReferenceModel;
 use super::trees::{sound, Losses};
 use super::{combine, move_pieces, Bench};
 use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, Policy, RebuildThrottle, Tree, OF_ARRAY};
 use raidlab_types::{
-    CounterRng, Extent, Instant, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind,
+    CounterRng, Extent, Instant, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, Seed,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Steps after which what has not ended is called hung: the longest runs take some thousands.
-const MOST_STEPS: u64 = 1_000_000;
-
-/// What may go wrong in a run.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct FaultRates {
-    /// Chance in 1000 that a step kills a member.
-    pub deaths: u64,
-    /// Chance in 1000 that a step makes a sector unreadable.
-    pub bad_sectors: u64,
-    /// Chance in 1000 that a write fails with a media error.
-    pub write_errors: u64,
-    /// Chance in 1000 that a step puts a new member in the place of one that the array knows to be gone.
-    pub replacements: u64,
-    /// Also what the tree does not bear.
-    pub beyond: bool,
-}
+const MOST_STEPS: u64 = 100_000;
 
 struct OperationInFlight {
     op: ArrayOp,
@@ -47,23 +33,43 @@ struct RequestInFlight {
     allowed: Option<ReferenceModel>,
 }
 
+/// What goes wrong.
+pub struct Faults {
+    /// How often, and whether within what the tree bears.
+    pub rates: FaultRates,
+    /// These, in order, instead of any drawn.
+    pub given: Option<Vec<Fault>>,
+}
+
 /// The simulator.
 pub struct Machine {
     pub array: Array,
-    pub rng: CounterRng,
+    /// The order of everything.
+    rng: CounterRng,
+    /// Request i is drawn from child i, so that it is the same without those before it.
+    requests: Seed,
+    /// What new members hold, by step.
+    contents: Seed,
+    trouble: CounterRng,
     tree: Tree,
     sizes: Vec<u64>,
-    trouble: FaultRates,
+    given: Faults,
+    /// What has gone wrong, in order.
+    pub faults: Vec<Fault>,
     members: Vec<Vec<u8>>,
     dead: Vec<bool>,
+    /// Dead for having failed to write, and still answers.
+    answers: Vec<bool>,
     bad: BTreeSet<(usize, u64)>,
     volumes: Vec<ReferenceModel>,
     flying: Vec<OperationInFlight>,
     names: BTreeSet<OpId>,
     live: BTreeMap<u64, RequestInFlight>,
     scratch: Vec<Vec<u8>>,
-    now: u64,
-    next_tag: u64,
+    /// Steps so far.
+    pub now: u64,
+    /// Requests so far.
+    pub offered: usize,
     /// Of all operations, in order, and of how each ended: equal for equal seeds.
     pub digest: u64,
     /// Which of `schedule::LEVELS` the tree is.
@@ -75,23 +81,23 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A filled array; `None` where a member is too small for the tree.
-    pub fn new(
-        tree: &Tree,
-        sizes: &[u64],
-        policy: Policy,
-        trouble: FaultRates,
-        mut rng: CounterRng,
-    ) -> Option<Machine> {
+    /// A filled array, whose every choice comes from `seed` but those of `order`; `None` where a member is too small for the
+    /// tree.
+    pub fn new(tree: &Tree, sizes: &[u64], policy: Policy, faults: Faults, seed: Seed, order: Seed) -> Option<Machine> {
         let mut bench = Bench::with_sizes(tree, sizes, policy, 1)?;
-        bench.fill(&mut rng);
+        bench.fill(&mut seed.child(0).draws());
         Some(Machine {
             array: Array::new(Layout::new(tree, sizes, 1).ok()?, policy),
-            rng,
+            rng: order.draws(),
+            requests: seed.child(1),
+            contents: seed.child(2),
+            trouble: seed.child(3).draws(),
             tree: tree.clone(),
             sizes: sizes.to_vec(),
-            trouble,
+            given: faults,
+            faults: Vec::new(),
             dead: vec![false; bench.members.len()],
+            answers: vec![false; bench.members.len()],
             members: bench.members,
             bad: BTreeSet::new(),
             volumes: bench.flat.iter().map(|content| ReferenceModel::new(content)).collect(),
@@ -100,7 +106,7 @@ impl Machine {
             live: BTreeMap::new(),
             scratch: Vec::new(),
             now: 1,
-            next_tag: 1,
+            offered: 0,
             digest: 0,
             level: 0,
             succeeded: 0,
@@ -109,20 +115,21 @@ impl Machine {
         })
     }
 
-    /// Offers `requests` requests, at most `depth` at a time, and runs until all is quiet.
-    pub fn run(&mut self, requests: u64, depth: usize) {
-        let last = self.next_tag + requests;
-        let first_step = self.now;
-        while self.next_tag < last || !self.live.is_empty() || self.array.is_rebuilding() {
+    /// Offers the requests of these numbers, at most `depth` at a time, and runs until all is quiet.
+    pub fn run(&mut self, requests: &[u64], depth: usize) {
+        while self.offered < requests.len() || !self.live.is_empty() || self.array.is_rebuilding() {
             self.now += 1;
-            assert!(self.now - first_step < MOST_STEPS, "requests or rebuilds that do not end");
+            assert!(self.now < MOST_STEPS, "requests or rebuilds that do not end");
             let due = self.array.poll_timeout();
             if due.is_some_and(|due| due <= Instant::from_ns(self.now)) {
                 self.array.handle_time(Instant::from_ns(self.now));
             }
-            let may_offer = self.next_tag < last && self.live.len() < depth;
-            if may_offer && (self.flying.is_empty() || self.chance(300)) {
-                self.offer();
+            let may_offer = self.offered < requests.len() && self.live.len() < depth;
+            // Drawn in any case: what comes after the last request is the same without those before it.
+            let offers = self.chance(300);
+            if may_offer && (self.flying.is_empty() || offers) {
+                self.offer(requests[self.offered]);
+                self.offered += 1;
             }
             self.make_trouble();
             // Sometimes operations and events stay unpolled for a while.
@@ -139,41 +146,44 @@ impl Machine {
         }
     }
 
+    fn is_silent(&self, leaf: usize) -> bool {
+        self.dead[leaf] && !self.answers[leaf]
+    }
+
     fn chance(&mut self, in_1000: u64) -> bool {
         in_1000 > 0 && self.rng.below(1000) < in_1000
     }
 
     /// Takes a member out, or kills it behind the array's back.
-    pub fn kill(&mut self, leaf: usize, tell: bool) {
-        self.dead[leaf] = true;
+    fn kill(&mut self, leaf: usize, tell: bool) {
+        (self.dead[leaf], self.answers[leaf]) = (true, false);
         if tell {
             self.array.set_member_state(leaf as LeafId, MemberState::Failed);
         }
     }
 
-    fn offer(&mut self) {
-        let volume = self.rng.below(self.array.layout().volumes().len() as u64) as usize;
+    fn offer(&mut self, number: u64) {
+        let mut rng = self.requests.child(number).draws();
+        let volume = rng.below(self.array.layout().volumes().len() as u64) as usize;
         let capacity = self.array.layout().volumes()[volume].capacity_sectors;
-        let lba = self.rng.below(capacity);
-        let most = if self.chance(250) { capacity - lba } else { (capacity - lba).min(6) };
-        let extent = Extent::new(lba, 1 + self.rng.below(most));
-        let kind = match self.rng.below(20) {
+        let lba = rng.below(capacity);
+        let most = if rng.below(4) == 0 { capacity - lba } else { (capacity - lba).min(6) };
+        let extent = Extent::new(lba, 1 + rng.below(most));
+        let kind = match rng.below(20) {
             0 => RequestKind::Flush,
             1..=9 => RequestKind::Read,
             _ => RequestKind::Write,
         };
         // Clients fill the extent of a flush with anything.
         let extent = if kind == RequestKind::Flush { Extent::new(u64::MAX, u64::MAX) } else { extent };
-        self.request(volume, kind, extent);
+        self.request(number, volume, kind, extent, &mut rng);
     }
 
     /// Hands one request to the array.
-    pub fn request(&mut self, volume: usize, kind: RequestKind, extent: Extent) {
-        let tag = self.next_tag;
-        self.next_tag += 1;
+    fn request(&mut self, tag: u64, volume: usize, kind: RequestKind, extent: Extent, rng: &mut CounterRng) {
         let request = Request { tag, volume: volume as u32, kind, extent, force_unit_access: false };
         let sectors = if kind == RequestKind::Flush { 0 } else { extent.sectors };
-        let user: Vec<u8> = (0..sectors).map(|_| self.rng.next_u64() as u8).collect();
+        let user: Vec<u8> = (0..sectors).map(|_| rng.next_u64() as u8).collect();
         let allowed = (kind == RequestKind::Read).then(|| self.volumes[volume].snapshot(extent));
         if kind == RequestKind::Write {
             self.volumes[volume].begin(tag, extent.lba, &user);
@@ -214,23 +224,81 @@ impl Machine {
         }) && sound(&self.tree, 0, &losses)
     }
 
+    /// What goes wrong in this step.
     fn make_trouble(&mut self) {
-        let leaf = self.rng.below(self.dead.len() as u64) as usize;
-        if self.chance(self.trouble.deaths) && (self.trouble.beyond || self.bears(Some(leaf), None)) {
-            let tell = self.chance(300);
-            self.kill(leaf, tell);
-        }
-        if self.chance(self.trouble.replacements) {
-            self.replace(leaf);
-        }
-        let sector = (leaf, self.rng.below(self.sizes[leaf]));
-        if self.chance(self.trouble.bad_sectors) && (self.trouble.beyond || self.bears(None, Some(sector))) {
-            self.spoil(sector);
+        let Some(given) = &mut self.given.given else { return self.draw_trouble() };
+        let now = self.now;
+        let is_due = |fault: &mut Fault| fault.at <= now && fault.kind != FaultKind::WriteError;
+        let due: Vec<Fault> = given.extract_if(.., is_due).collect();
+        for fault in due {
+            // Somebody may not be known to be gone yet.
+            if !self.befall(fault) && fault.kind == FaultKind::Replacement {
+                self.given.given.get_or_insert_default().push(fault);
+            }
         }
     }
 
+    fn draw_trouble(&mut self) {
+        let FaultRates { deaths, bad_sectors, replacements, .. } = self.given.rates;
+        let (at, rng) = (self.now, &mut self.trouble);
+        let mut chance = |in_1000| in_1000 > 0 && rng.below(1000) < in_1000;
+        let (dies, told, is_new, is_bad) = (chance(deaths), chance(300), chance(replacements), chance(bad_sectors));
+        if !(dies || is_new || is_bad) {
+            return;
+        }
+        let leaf = self.trouble.below(self.dead.len() as u64) as usize;
+        let lba = self.trouble.below(self.sizes[leaf]);
+        let all = [
+            (dies, FaultKind::Death { told }),
+            (is_new, FaultKind::Replacement),
+            (is_bad, FaultKind::BadSector { lba }),
+        ];
+        for (_, kind) in all.into_iter().filter(|(is_so, _)| *is_so) {
+            self.befall(Fault { at, leaf, kind });
+        }
+    }
+
+    /// Lets it happen, if it may; whether it has.
+    fn befall(&mut self, fault: Fault) -> bool {
+        let Fault { leaf, kind, .. } = fault;
+        let happens = match kind {
+            FaultKind::Death { .. } => self.may_befall(Some(leaf), None),
+            FaultKind::BadSector { lba } => self.may_befall(None, Some((leaf, lba))),
+            FaultKind::WriteError => false,
+            FaultKind::Replacement => self.replace(leaf),
+        };
+        match kind {
+            FaultKind::Death { told } if happens => self.kill(leaf, told),
+            FaultKind::BadSector { lba } if happens => self.spoil((leaf, lba)),
+            _ => {}
+        }
+        if happens {
+            self.faults.push(Fault { at: self.now, ..fault });
+        }
+        happens
+    }
+
+    fn may_befall(&self, leaf: Option<usize>, sector: Option<(usize, u64)>) -> bool {
+        self.given.rates.beyond || self.bears(leaf, sector)
+    }
+
+    /// Whether a write of `leaf` that takes effect now is to fail.
+    fn write_fails(&mut self, leaf: usize) -> bool {
+        let (now, rate) = (self.now, self.given.rates.write_errors);
+        let is_due = |fault: &Fault| fault.at <= now && fault.leaf == leaf && fault.kind == FaultKind::WriteError;
+        let asked = match &mut self.given.given {
+            None => rate > 0 && self.trouble.below(1000) < rate,
+            Some(given) => given.iter().position(is_due).map(|i| given.remove(i)).is_some(),
+        };
+        let fails = asked && self.may_befall(Some(leaf), None);
+        if fails {
+            self.faults.push(Fault { at: now, leaf, kind: FaultKind::WriteError });
+        }
+        fails
+    }
+
     /// Makes one sector of a member unreadable, and what it held unknown.
-    pub fn spoil(&mut self, (leaf, lba): (usize, u64)) {
+    fn spoil(&mut self, (leaf, lba): (usize, u64)) {
         self.bad.insert((leaf, lba));
         self.members[leaf][lba as usize] ^= 0x3C;
     }
@@ -286,7 +354,7 @@ impl Machine {
             ArrayOp::Device(o) => (o.id, Some(o.leaf as usize)),
             ArrayOp::Compute { id, .. } => (id, None),
         };
-        let died = leaf.is_some_and(|l| self.dead[l]) && self.chance(500);
+        let died = leaf.is_some_and(|l| self.is_silent(l)) && self.chance(500);
         let result = if died { Err(OpError::MemberGone) } else { outcome.unwrap_or(Ok(())) };
         assert!(self.names.remove(&id));
         self.mix(u64::from(result.is_ok()));
@@ -294,22 +362,25 @@ impl Machine {
     }
 
     /// Puts a new member, full of garbage, in the place of one that is known to be gone and has nothing more to answer.
-    fn replace(&mut self, leaf: usize) {
+    fn replace(&mut self, leaf: usize) -> bool {
         let of_leaf = |flying: &OperationInFlight| matches!(flying.op, ArrayOp::Device(o) if o.leaf as usize == leaf);
         if self.array.member(leaf as LeafId).writes() || self.flying.iter().any(of_leaf) {
-            return;
+            return false;
         }
-        let throttle = match self.rng.below(3) {
+        let mut rng = self.contents.child(self.now).draws();
+        let throttle = match rng.below(3) {
             0 => RebuildThrottle::Rate { kib_s: 500_000.0 },
             1 => RebuildThrottle::Share { fraction: 0.5 },
             _ => RebuildThrottle::Idle,
         };
         let member = &mut self.members[leaf];
-        member.iter_mut().for_each(|sector| *sector = self.rng.next_u64() as u8);
-        if self.array.replace_member(Instant::from_ns(self.now), leaf as LeafId, throttle).is_ok() {
-            self.dead[leaf] = false;
+        member.iter_mut().for_each(|sector| *sector = rng.next_u64() as u8);
+        let replaced = self.array.replace_member(Instant::from_ns(self.now), leaf as LeafId, throttle).is_ok();
+        if replaced {
+            (self.dead[leaf], self.answers[leaf]) = (false, false);
             self.bad.retain(|&(l, _)| l != leaf);
         }
+        replaced
     }
 
     fn effect(&mut self, op: &ArrayOp) -> Result<(), OpError> {
@@ -345,10 +416,10 @@ impl Machine {
     fn device_effect(&mut self, o: &Operation, user: &mut [u8], scratch: &mut [u8]) -> Result<(), OpError> {
         let leaf = o.leaf as usize;
         if o.kind == OpKind::Flush {
-            return if self.dead[leaf] { Err(OpError::MemberGone) } else { Ok(()) };
+            return if self.is_silent(leaf) { Err(OpError::MemberGone) } else { Ok(()) };
         }
         let bad: Vec<u64> = (o.extent.lba..o.extent.end()).filter(|&s| self.bad.contains(&(leaf, s))).collect();
-        if let (OpKind::Read, false, Some(&first)) = (o.kind, self.dead[leaf], bad.first()) {
+        if let (OpKind::Read, false, Some(&first)) = (o.kind, self.is_silent(leaf), bad.first()) {
             // Some devices name the sector, some only the operation, some talk nonsense.
             return Err(OpError::Media(match self.rng.below(8) {
                 0 | 1 => o.extent,
@@ -356,12 +427,13 @@ impl Machine {
                 _ => Extent::new(first, 1),
             }));
         }
-        let breaks = o.kind == OpKind::Write
-            && self.chance(self.trouble.write_errors)
-            && (self.trouble.beyond || self.bears(Some(leaf), None));
-        if breaks || self.dead[leaf] {
+        let breaks = o.kind == OpKind::Write && self.write_fails(leaf);
+        if breaks || self.is_silent(leaf) {
             self.half_write(o, user, scratch);
-            self.dead[leaf] = true;
+            if breaks {
+                // What it has not written is lost; whether it also falls silent is another matter.
+                (self.dead[leaf], self.answers[leaf]) = (true, self.chance(500));
+            }
             return Err(if breaks { OpError::Media(o.extent) } else { OpError::MemberGone });
         }
         let pieces = self.array.pieces(o.id);
@@ -396,6 +468,8 @@ impl Machine {
     fn poll_events(&mut self) {
         while let Some(event) = self.array.poll_event() {
             let Event::RequestDone { tag, result } = event else {
+                let stopped = matches!(event, Event::RebuildStopped { .. }) && !self.given.rates.beyond;
+                assert!(!stopped, "a rebuild that is given up: {event:?}");
                 self.rebuilt += u64::from(matches!(event, Event::MemberRebuilt { .. }));
                 continue;
             };
@@ -410,7 +484,7 @@ impl Machine {
                     let wrong = live.allowed.and_then(|allowed| allowed.first_wrong(&live.user));
                     assert_eq!(wrong, None, "request {tag} read {extent} of volume {volume}");
                 }
-                Err(RequestError::BeyondTolerance { .. }) if self.trouble.beyond => self.failed += 1,
+                Err(RequestError::BeyondTolerance { .. }) if self.given.rates.beyond => self.failed += 1,
                 Err(error) => panic!("request {tag}, {kind:?} of {extent}: {error}"),
             }
         }

@@ -1,10 +1,13 @@
 //! Schedules: a tree, a policy, requests and faults, all drawn from one seed.
 
-use crate::machine::{FaultRates, Machine};
+use crate::fault::{Fault, FaultKind, FaultRates};
+use crate::machine::{Faults, Machine};
 use crate::trees::{copies_of, random_layout, random_tree, text, ReplayLine};
 use crate::{as_md_in_parts, random_policy};
-use raidlab_array::{Policy, Rotation, Tree};
+use raidlab_array::{Policy, Rotation, Tree, Weakness};
 use raidlab_types::{CounterRng, Seed};
+use std::fmt;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 
 /// The kinds of trees that schedules are drawn from.
 pub const LEVELS: [&str; 10] = [
@@ -50,26 +53,8 @@ fn random_machine_policy(rng: &mut CounterRng) -> Policy {
     Policy { window_bytes: [1, 1, 8, 1 << 20][rng.below(4) as usize], windows_in_flight: rng.below(4) as u32, ..policy }
 }
 
-/// One run of 40 requests, all of it drawn from `seed`; `None` where a member is too small for the tree.
-pub fn ran(seed: u64, trouble: FaultRates) -> Option<Machine> {
-    let mut rng = Seed::new(seed).draws();
-    let (level, tree) = common_tree(&mut rng);
-    let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 6 + rng.below(10)).collect();
-    let policy = random_machine_policy(&mut rng);
-    let depth = 1 + rng.below(12) as usize;
-    let _replay =
-        ReplayLine(format!("run({seed}, {trouble:?}): depth {depth}, {} of {sizes:?}, {policy:?}", text(&tree)));
-    let mut machine = Machine::new(&tree, &sizes, policy, trouble, rng)?;
-    machine.level = level;
-    machine.run(40, depth);
-    if !trouble.beyond || (trouble.deaths == 0 && machine.is_sound()) {
-        machine.check();
-    }
-    Some(machine)
-}
-
 /// What may go wrong in schedules of any seed: each alone, all at once, and more than the levels bear.
-const MIXES: [FaultRates; 6] = [
+pub const MIXES: [FaultRates; 6] = [
     FaultRates { deaths: 0, bad_sectors: 0, write_errors: 0, replacements: 0, beyond: false },
     FaultRates { deaths: 30, bad_sectors: 0, write_errors: 10, replacements: 0, beyond: false },
     FaultRates { deaths: 0, bad_sectors: 100, write_errors: 0, replacements: 0, beyond: false },
@@ -78,10 +63,131 @@ const MIXES: [FaultRates; 6] = [
     FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, replacements: 50, beyond: true },
 ];
 
-/// The schedule of a seed, with the faults that go with it. `None` where a member would be too small for the tree.
+/// Requests of a schedule as it is drawn.
+const REQUESTS: u64 = 40;
+
+/// Whether arrays can be given deliberate faults: whether these are built in.
+pub const CAN_BE_WEAKENED: bool = cfg!(feature = "weakened");
+
+/// One run in full: of which array what is asked, what goes wrong, and in which order it all happens.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    /// The array and the requests.
+    pub seed: u64,
+    pub rates: FaultRates,
+    /// Which of the seed's requests are offered, by number.
+    pub requests: Vec<u64>,
+    /// What goes wrong, instead of what the seed draws.
+    pub faults: Option<Vec<Fault>>,
+    /// The order of everything.
+    pub order: u64,
+    /// The array's deliberate fault, if it has one.
+    pub weakness: Option<Weakness>,
+}
+
+/// A promise that was broken.
+#[derive(Debug, Clone)]
+pub struct BrokenPromise {
+    pub what: String,
+    /// The step in which it was seen.
+    pub step: u64,
+    /// Requests that had been offered, and what had gone wrong.
+    pub offered: usize,
+    pub faults: Vec<Fault>,
+}
+
+impl Schedule {
+    /// What a seed draws, with the faults that go with it.
+    pub fn of(seed: u64) -> Schedule {
+        Schedule::with(seed, MIXES[(seed % MIXES.len() as u64) as usize])
+    }
+
+    /// What a seed draws, with faults of these rates.
+    pub fn with(seed: u64, rates: FaultRates) -> Schedule {
+        let requests = (1..=REQUESTS).collect();
+        Schedule { seed, rates, requests, faults: None, order: 0, weakness: None }
+    }
+
+    /// The array before the first request, and how many are in flight at most; `None` where a member is too small for the
+    /// tree.
+    fn begin(&self) -> Option<(Machine, usize)> {
+        let seed = Seed::new(self.seed);
+        let mut rng = seed.child(0).draws();
+        let (level, tree) = common_tree(&mut rng);
+        let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 6 + rng.below(10)).collect();
+        let policy = random_machine_policy(&mut rng);
+        let depth = 1 + rng.below(12) as usize;
+        let faults = Faults { rates: self.rates, given: self.faults.clone() };
+        let mut machine = Machine::new(&tree, &sizes, policy, faults, seed.child(1), seed.child(2).child(self.order))?;
+        machine.level = level;
+        #[cfg(feature = "weakened")]
+        self.weakness.into_iter().for_each(|weakness| machine.array.weaken(weakness));
+        Some((machine, depth))
+    }
+
+    /// Its tree in the grammar that users write.
+    pub fn tree(&self) -> String {
+        text(&common_tree(&mut Seed::new(self.seed).child(0).draws()).1)
+    }
+
+    fn finish(&self, machine: &mut Machine, depth: usize) {
+        machine.run(&self.requests, depth);
+        if !self.rates.beyond || (self.rates.deaths == 0 && machine.is_sound()) {
+            machine.check();
+        }
+    }
+
+    /// Runs it; `None` where a member is too small for the tree.
+    ///
+    /// # Errors
+    /// The promise that the array broke.
+    pub fn run(&self) -> Result<Option<Machine>, BrokenPromise> {
+        let Some((mut machine, depth)) = self.begin() else { return Ok(None) };
+        match catch_unwind(AssertUnwindSafe(|| self.finish(&mut machine, depth))) {
+            Ok(()) => Ok(Some(machine)),
+            Err(told) => {
+                let text = told.downcast_ref::<String>().map(String::as_str).or(told.downcast_ref::<&str>().copied());
+                let what = text.unwrap_or("a panic without a word").to_owned();
+                let Machine { now: step, offered, faults, .. } = machine;
+                Err(BrokenPromise { what, step, offered, faults })
+            }
+        }
+    }
+}
+
+impl Schedule {
+    /// Faults among what is given to happen: a new member is none.
+    pub fn fault_count(&self) -> usize {
+        let is_fault = |fault: &&Fault| fault.kind != FaultKind::Replacement;
+        self.faults.iter().flatten().filter(is_fault).count()
+    }
+}
+
+/// The options that repeat it.
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--replay {}", self.seed)?;
+        if let Some(weakness) = self.weakness {
+            write!(f, " --weakened {}", weakness.word())?;
+        }
+        let list = |words: Vec<String>| if words.is_empty() { "none".to_owned() } else { words.join(",") };
+        if let Some(faults) = &self.faults {
+            let requests = list(self.requests.iter().map(u64::to_string).collect());
+            let faults = list(faults.iter().map(Fault::to_string).collect());
+            write!(f, " --requests {requests} --faults {faults} --order {}", self.order)?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs what a seed draws, with faults of these rates; `None` where a member is too small for the tree.
 ///
 /// # Panics
 /// Where the array breaks a promise: what it broke is the message.
-pub fn schedule(seed: u64) -> Option<Machine> {
-    ran(seed, MIXES[(seed % MIXES.len() as u64) as usize])
+pub fn ran(seed: u64, rates: FaultRates) -> Option<Machine> {
+    let schedule = Schedule::with(seed, rates);
+    let _replay = ReplayLine(format!("run({seed}, {rates:?}) of {}", schedule.tree()));
+    let (mut machine, depth) = schedule.begin()?;
+    schedule.finish(&mut machine, depth);
+    Some(machine)
 }

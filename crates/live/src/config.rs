@@ -2,7 +2,7 @@
 
 use crate::content::Verify;
 use crate::target::TargetSpec;
-use raidlab_array::{FailureSpec, Policy, RebuildSpec, Tree};
+use raidlab_array::{MemberEventSpec, Policy, RebuildSpec, Tree};
 use raidlab_device::PairPricing;
 use raidlab_load::files::FilesSpec;
 use raidlab_load::{Limits, LoadSpec, WorkloadSpec};
@@ -24,7 +24,7 @@ pub struct LiveConfig {
     /// Leaves that are not there; their targets are not touched.
     pub missing: Vec<LeafId>,
     /// Members that fail while the load runs: what they are asked from then on fails.
-    pub events: Vec<FailureSpec>,
+    pub events: Vec<MemberEventSpec>,
     /// New members take the places of those that fail, and are rebuilt. They are the same files and devices, of whose old
     /// content nothing is read.
     pub rebuild: Option<RebuildSpec>,

@@ -112,6 +112,10 @@ fn outages(config: &LiveConfig, array: &mut Array) -> Result<Outages, LiveError>
         return Err(LiveError::bad("rebuild", message));
     }
     // Readers know no failed requests.
+    if events.iter().any(|event| event.slow.is_some()) {
+        let message = "a member becomes slow, which only a modelled one can be told; accepted: fail";
+        return Err(LiveError::bad("events", message));
+    }
     if files.is_some() && !events.is_empty() {
         return Err(LiveError::bad("events", "whole files are read from arrays of which no member is lost; accepted: this key left out, or requests in place of files"));
     }

@@ -10,7 +10,7 @@
 mod common;
 
 use common::{every_level, mixed, requests, run, Place};
-use raidlab_array::{FailureSpec, RebuildSpec, RebuildThrottle, Tree};
+use raidlab_array::{MemberEventSpec, RebuildSpec, RebuildThrottle, Tree};
 use raidlab_device::DeviceSpec;
 use raidlab_live::{EmulatedContent, Emulation, LiveConfig, LiveResult, TargetSpec};
 use raidlab_types::{CounterRng, Seed, KIB, MIB};
@@ -24,7 +24,7 @@ fn failing(config: LiveConfig, leaf: u32, at_ms: f64, after_ms: f64, throttle: R
     let rebuild = RebuildSpec { throttle, after: ns(after_ms), watch: Some(0) };
     // A machine that stalls must not find the load over before the member has failed: it ends when all is rebuilt.
     LiveConfig {
-        events: vec![FailureSpec { at: ns(at_ms), fail: leaf }],
+        events: vec![MemberEventSpec::failure(ns(at_ms), leaf)],
         rebuild: Some(rebuild),
         limits: requests(u64::MAX >> 1),
         ..config
@@ -92,7 +92,7 @@ fn an_emulated_member_is_rebuilt() {
 fn the_load_goes_on_where_none_takes_the_place() {
     let tree = Tree::parity(1, 4, CHUNK, raidlab_array::Rotation::LeftSymmetric);
     let config = mixed(tree, vec![TargetSpec::Memory { size_bytes: MEMBER }]);
-    let config = LiveConfig { events: vec![FailureSpec { at: 0, fail: 1 }], limits: requests(3000), ..config };
+    let config = LiveConfig { events: vec![MemberEventSpec::failure(0, 1)], limits: requests(3000), ..config };
     let result = run(&config);
     assert!(result.verify.as_ref().is_some_and(|verify| verify.mismatch_count == 0));
     let [rebuild] = &result.rebuilds[..] else { panic!("{:?}", result.rebuilds) };
@@ -104,7 +104,7 @@ fn a_member_that_fails_before_another_is_rebuilt_loses_data_and_ends_the_load() 
     let tree = Tree::parity(1, 4, CHUNK, raidlab_array::Rotation::LeftSymmetric);
     let config = mixed(tree, vec![TargetSpec::Memory { size_bytes: MEMBER }]);
     let config = failing(config, 1, 5.0, 0.0, RebuildThrottle::Rate { kib_s: 1.0 });
-    let second = FailureSpec { at: 50_000_000, fail: 2 };
+    let second = MemberEventSpec::failure(50_000_000, 2);
     let result = run(&LiveConfig { events: [config.events.clone(), vec![second]].concat(), ..config });
     assert!(result.stopped_by.is_none() && !result.interrupted, "{:?}", result.stopped_by);
     let loss = result.data_loss.expect("data are lost");

@@ -1,7 +1,7 @@
 //! What a simulation needs to know: the array, its devices, the host, the load.
 
 use crate::path::PathSpec;
-use raidlab_array::{FailureSpec, Policy, RebuildSpec, Tree};
+use raidlab_array::{MemberEventSpec, Policy, RebuildSpec, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
@@ -76,8 +76,8 @@ pub struct SimConfig {
     pub pair_pricing: PairPricing,
     /// Members that are not there.
     pub missing: Vec<LeafId>,
-    /// Members that fail meanwhile.
-    pub events: Vec<FailureSpec>,
+    /// Members that fail, or become slow, meanwhile.
+    pub events: Vec<MemberEventSpec>,
     /// New members take the places of the missing ones as the run begins, and of those that fail, and are rebuilt.
     pub rebuild: Option<RebuildSpec>,
     /// The host.

@@ -10,7 +10,7 @@
 mod common;
 
 use common::{closed, fixed, random, requests};
-use raidlab_array::{DataLoss, FailureSpec, RebuildSpec, RebuildThrottle, Rotation, Tree};
+use raidlab_array::{DataLoss, MemberEventSpec, RebuildSpec, RebuildThrottle, Rotation, Tree};
 use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec};
 use raidlab_sim::{run, SimConfig, SimResult};
 use raidlab_types::KIB;
@@ -105,7 +105,7 @@ const S: u64 = 1_000_000_000;
 /// Members 1 and 3 fail at these seconds, and each has a new one half a second later.
 fn two_failures(tree: Tree, at_s: [u64; 2], throttle: RebuildThrottle) -> SimConfig {
     let rebuild = RebuildSpec { throttle, after: S / 2, watch: Some(S) };
-    let events = vec![FailureSpec { at: at_s[0] * S, fail: 1 }, FailureSpec { at: at_s[1] * S, fail: 3 }];
+    let events = vec![MemberEventSpec::failure(at_s[0] * S, 1), MemberEventSpec::failure(at_s[1] * S, 3)];
     let config = closed(tree, fixed(OPERATION_US), random(0.5, 4096), 8);
     SimConfig { limits: requests(0, 100_000_000), events, rebuild: Some(rebuild), ..config }
 }
@@ -159,7 +159,7 @@ fn a_failure_that_is_certain_to_lose_data_is_refused() {
     assert!(none.starts_with("events[0].fail: this array bears no failure; accepted"), "{none}");
     // Of three that fail, the first has to be back; of a pair of mirrors, the partner.
     let raid6 = two_failures(Tree::parity(2, 6, CHUNK, Rotation::LeftSymmetric), [1, 1], idle);
-    let third = FailureSpec { at: S, fail: 0 };
+    let third = MemberEventSpec::failure(S, 0);
     let three = refused(SimConfig { events: [raid6.events.clone(), vec![third]].concat(), ..raid6 });
     assert!(three.starts_with("events[2].fail: data would be lost: members 1, 3 would still be gone"), "{three}");
 }
@@ -172,7 +172,7 @@ fn a_member_fails_under_load_and_the_run_ends_when_another_is_whole() {
         let rebuild = RebuildSpec { throttle, after: ns(0.5), watch: Some(ns(1.0)) };
         let config = closed(tree, fixed(OPERATION_US), random(0.5, 4096), 8);
         let limits = requests(0, 100_000_000);
-        let events = vec![FailureSpec { at: ns(1.25), fail: 1 }];
+        let events = vec![MemberEventSpec::failure(ns(1.25), 1)];
         let result = run(&SimConfig { limits, events, rebuild: Some(rebuild), ..config }).expect("a run");
         let [place] = result.rebuilds[..] else { panic!("{:?}", result.rebuilds) };
         assert_eq!(place.failed_ns, Some(ns(1.25)));
@@ -183,4 +183,46 @@ fn a_member_fails_under_load_and_the_run_ends_when_another_is_whole() {
         assert_eq!(result.recorder.elapsed().as_ns(), begun_ns + place.elapsed_ns + ns(1.0));
         assert_eq!((result.recorder.read().failed, result.recorder.write().failed), (0, 0));
     }
+}
+
+#[test]
+fn a_slow_member_takes_as_many_times_as_long_until_it_recovers_or_is_replaced() {
+    let ns = |seconds: f64| (seconds * 1e9) as u64;
+    // One request at a time on a single member, of 100 us each: 30 s at that, 10 s at a quarter of the rate.
+    let config = closed(Tree::raid0(1, CHUNK), fixed(OPERATION_US), random(1.0, 4096), 1);
+    let limits = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(40.0) } };
+    let events = vec![MemberEventSpec::slowness(ns(10.0), 0, 4.0), MemberEventSpec::slowness(ns(20.0), 0, 1.0)];
+    let result = run(&SimConfig { limits, events: events.clone(), ..config }).expect("a run");
+    let expected = (30.0 + 10.0 / 4.0) * 1e6 / OPERATION_US;
+    let done = result.members[0].totals.reads as f64;
+    assert!((done / expected - 1.0).abs() < 0.001, "{done} of {expected}");
+    let parts = &result.members[0].totals;
+    assert_eq!(parts.busy_ns, parts.overhead_ns + parts.seek_ns + parts.rotation_ns + parts.transfer_ns);
+    // The new member in the place of a slow one is not slow: the rebuild takes as long as without.
+    let raid5 = || Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
+    let took_s = |events: Vec<MemberEventSpec>| {
+        let config = alone(rebuilding(raid5(), vec![], RebuildThrottle::Idle), 30.0);
+        let failing = [events, vec![MemberEventSpec::failure(ns(2.0), 1)]].concat();
+        run(&SimConfig { events: failing, ..config }).expect("a run").rebuilds[0].elapsed_ns as f64 / 1e9
+    };
+    let (plain_s, slow_s) = (took_s(vec![]), took_s(vec![MemberEventSpec::slowness(ns(1.0), 1, 8.0)]));
+    assert_eq!(plain_s.to_bits(), slow_s.to_bits());
+    // One that has to be read for it is waited for.
+    let waited_s = took_s(vec![MemberEventSpec::slowness(ns(1.0), 2, 8.0)]);
+    assert!((waited_s / plain_s / 8.0 - 1.0).abs() < 0.01, "{waited_s} s after {plain_s} s");
+}
+
+#[test]
+fn an_event_that_says_too_little_or_nonsense_is_refused() {
+    let refused = |event: MemberEventSpec| {
+        let config = closed(Tree::raid1(2), fixed(OPERATION_US), random(1.0, 4096), 1);
+        run(&SimConfig { events: vec![event], ..config }).expect_err("refused").to_string()
+    };
+    let slow = MemberEventSpec::slowness(0, 1, 4.0);
+    for event in [MemberEventSpec { times: None, ..slow }, MemberEventSpec { fail: Some(0), ..slow }] {
+        assert!(refused(event).starts_with("events: one does not say what befalls which member"));
+    }
+    assert!(refused(MemberEventSpec::slowness(0, 7, 4.0)).starts_with("events[0].slow: there is no such member"));
+    assert!(refused(MemberEventSpec::slowness(0, 1, f64::NAN)).starts_with("events[0].times: NaN"));
+    assert!(refused(MemberEventSpec::slowness(0, 1, 0.5)).starts_with("events[0].times: 0.5"));
 }

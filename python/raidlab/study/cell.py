@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from raidlab.study.schema import Failure, Policy, Rebuild
+from raidlab.study.schema import MemberEvent, Policy, Rebuild
 from raidlab.study.target import (
     CacheSizes,
     FileSystemShape,
@@ -217,7 +217,7 @@ class ArrayCell(Table):
     policy: CellPolicy = CellPolicy()
     members: list[Opaque]
     missing: list[int] = []
-    events: list[Failure] = []
+    events: list[MemberEvent] = []
     rebuild: Rebuild | None = None
     destroy: list[str] = []
     content: Literal["random", "verify"] = "random"

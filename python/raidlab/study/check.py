@@ -163,13 +163,17 @@ def _check_volumes(parts: ValidParts, report: Report) -> None:
         for key in ("state", "disks", "says") if array.volume is None else ():
             if key in said:
                 report((*place, key), "is said of volumes", getattr(array, key), "it beside volume = '/dev/md0'")
-        if array.rebuild is not None and not array.missing and not array.events:
+        if array.rebuild is not None and not array.missing and not array.fails:
             accepted = "it beside missing = [2] or others, or events"
             report((*place, "rebuild"), "has nothing to rebuild", None, accepted)
         for key in ("missing", "events", "rebuild") if array.is_mounted else ():
             if key in said:
                 accepted = 'a tree of members beside it, or tree = "mounted" without it'
                 report((*place, key), "is said of members, and a mounted array has none", None, accepted)
+        for number, event in enumerate(array.events):
+            if not event.says_one_thing:
+                accepted = "{ at = '30s', fail = 2 } or { at = '30s', slow = 2, times = 4 }"
+                report((*place, "events", number), "does not say what befalls which member", None, accepted)
         for key in _OF_TREES if array.volume else ():
             if key in said:
                 message = "does not go with a volume, which is what it is"

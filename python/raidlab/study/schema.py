@@ -205,13 +205,33 @@ class Rebuild(Table):
     until then when left out."""
 
 
-class Failure(Table):
-    """A member fails while the load runs."""
+class MemberEvent(Table):
+    """What befalls a member while the load runs: it fails, or it becomes slow."""
 
     at: MomentNs
     """When, from the beginning of the run; warm-up is part of it."""
-    fail: Leaf
-    """Which member, from 0 in the order of the tree."""
+    fail: Leaf | None = None
+    """The member that fails, from 0 in the order of the tree."""
+    slow: Leaf | None = None
+    """The member that becomes slow, as a disk that tries again and again what it answers in the end: simulator only.
+    One that is replaced later is slow no more."""
+    times: Annotated[float, Field(ge=1, le=1e6)] | None = None
+    """Beside ``slow``: how many times as long all takes it from then on; ``1`` ends that."""
+
+    @property
+    def says_one_thing(self) -> bool:
+        """Whether it is either a failure or a slowness with its measure."""
+        return (self.fail is None) != (self.slow is None) and (self.slow is None) == (self.times is None)
+
+    @property
+    def in_words(self) -> str:
+        """What befalls which member, and when."""
+        when = f"{self.at / 1e9:g} s"
+        if self.slow is None:
+            return f"member {self.fail} fails at {when}"
+        if self.times == 1:
+            return f"member {self.slow} is as fast as ever from {when}"
+        return f"member {self.slow} takes {self.times:g} times as long from {when}"
 
 
 class Array(Table):
@@ -232,9 +252,10 @@ class Array(Table):
     missing: list[Leaf] = []
     """Members that are not there, from 0 in the order of the tree: the array runs degraded, what they held is worked
     out from the others, and what is written goes to the others alone. None when left out."""
-    events: Annotated[list[Failure], Field(max_length=64)] = []
+    events: Annotated[list[MemberEvent], Field(max_length=64)] = []
     """Members that fail while the load runs, as ``[{ at = "30s", fail = 2 }]``, in the simulator and on real members,
-    where what they are asked from then on fails. None when left out."""
+    where what they are asked from then on fails; or, in the simulator, become slow: ``[{ at = "30s", slow = 2, times =
+    4 }]``. None when left out."""
     rebuild: Rebuild | None = None
     """New members take the places of those that fail, and are rebuilt beside the load; in the simulator also, as a run
     begins, those of the missing ones. On real members the file or device that failed is taken for a new one, of which
@@ -281,9 +302,14 @@ class Array(Table):
         rebuilt = "" if self.rebuild is None else f"rebuilt (throttle: {self.rebuild.throttle.kind})"
         lost = f"{number} {', '.join(map(str, self.missing))} {rebuilt or 'missing'}"
         lacks = f"; degraded: {lost}" if self.missing else ""
-        fails = [f"member {event.fail} fails at {event.at / 1e9:g} s" for event in self.events]
-        fails += [f"is {rebuilt}"] if fails and rebuilt else []
+        fails = [event.in_words for event in self.events]
+        fails += [f"is {rebuilt}"] if self.fails and rebuilt else []
         return f"{self.volume or self.tree}{lacks}{'; ' if fails else ''}{', '.join(fails)}"
+
+    @property
+    def fails(self) -> bool:
+        """Whether a member of it fails while the load runs."""
+        return any(event.fail is not None for event in self.events)
 
     def runs_on(self, engine: str) -> bool:
         """Whether it is run on a target; one with a device of its own only where devices are modelled one by one."""
@@ -291,7 +317,8 @@ class Array(Table):
             return False
         if self.twin_of is not None and not is_simulated(engine):
             return False
-        own_model = self.device is not None or (self.rebuild is not None and not self.events)
+        is_slow = any(event.slow is not None for event in self.events)
+        own_model = self.device is not None or is_slow or (self.rebuild is not None and not self.fails)
         return (self.on is None or engine in self.on) and (not own_model or is_simulated(engine))
 
 

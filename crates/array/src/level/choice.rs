@@ -4,6 +4,7 @@ use super::{Level, Member};
 use crate::layout::{Node, NodeId};
 use crate::plan::Planner;
 use crate::policy::MirrorRead;
+use crate::weakness::Weakness;
 use raidlab_types::{Extent, LeafId, RequestError};
 
 /// What md goes by between copies that are as good as each other.
@@ -43,10 +44,11 @@ pub(super) fn choose_copy(
     copies: Candidates<impl Fn(u32) -> (NodeId, Extent)>,
 ) -> Result<u32, RequestError> {
     let clean = planner.bad.is_empty() && !planner.views.is_degraded(node.id);
+    let stale = planner.views.is_weak(Weakness::MirrorReadsStaleCopy);
     let usable = |p: &Planner<'_>, copy: u32| {
         clean || {
             let (child, part) = (copies.at)(copy);
-            p.is_readable(child, part)
+            (stale && !p.views.is_lost(child)) || p.is_readable(child, part)
         }
     };
     let n = copies.count;

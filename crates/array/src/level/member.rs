@@ -3,6 +3,8 @@
 use super::{Content, Personality};
 use crate::layout::{Node, NodeId};
 use crate::plan::{PlanResult, Planner, Transfer};
+use crate::policy::MemberState;
+use crate::weakness::Weakness;
 use raidlab_types::{Extent, LeafId, OpKind, RequestError};
 
 /// A device.
@@ -12,6 +14,17 @@ pub(crate) struct Member {
 }
 
 impl Member {
+    /// Whether a deliberate fault keeps a write from a member that is being rebuilt.
+    #[inline]
+    fn skips(&self, planner: &Planner<'_>, transfers: &[Transfer]) -> bool {
+        let view = planner.views.leaf(self.leaf);
+        let is_new = view.state == MemberState::Rebuilding && !planner.scratch.restores;
+        let behind = transfers.iter().all(|transfer| transfer.end() <= view.valid);
+        is_new
+            && (behind && planner.views.is_weak(Weakness::WritesSkipBehind)
+                || !behind && planner.views.is_weak(Weakness::WritesSkipInFront))
+    }
+
     fn has_bad_sector(&self, planner: &Planner<'_>, extent: Extent) -> bool {
         planner.bad.iter().any(|b| b.leaf == self.leaf && b.extent.overlaps(extent))
     }
@@ -35,7 +48,8 @@ impl Personality for Member {
     #[inline]
     fn read(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
         let view = planner.views.leaf(self.leaf);
-        if !view.is_whole() || !planner.bad.is_empty() {
+        let stale = planner.views.is_weak(Weakness::MirrorReadsStaleCopy);
+        if (!view.is_whole() || !planner.bad.is_empty()) && !stale {
             for extent in transfers.iter().map(Transfer::extent) {
                 if !view.reads(extent) || self.has_bad_sector(planner, extent) {
                     return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(extent) });
@@ -48,6 +62,9 @@ impl Personality for Member {
 
     #[inline]
     fn write(&self, planner: &mut Planner<'_>, _: &Node, transfers: &[Transfer]) -> PlanResult {
+        if self.skips(planner, transfers) {
+            return Ok(());
+        }
         planner.operations(self.leaf, OpKind::Write, transfers);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! RAID 1: a read goes to one copy, a write to all.
 
 use super::choice::{choose_copy, Candidates, MdBalance};
-use super::{locked_pieces, Content, Level, NodeLayout, Personality, Surroundings};
+use super::{locked_pieces, runs, Content, Level, NodeLayout, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
@@ -42,21 +42,26 @@ impl Personality for Mirror {
         part
     }
 
-    /// Reads the first copy that can be read, and writes those that cannot.
+    /// Reads of each run the first copy that can be read, and writes those that cannot be read throughout.
     fn restore(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
-        let source = node.children.iter().find(|&&copy| planner.is_readable(copy, extent));
-        let Some(&source) = source else {
-            return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(extent) });
-        };
         // Copies that are no members may have more to do than to read and to write.
         let is_member = |&copy: &NodeId| matches!(planner.layout.node(copy).level, Level::Member(_));
         let plain = node.children.iter().all(is_member);
         let link = if plain { NONE } else { planner.compute(ComputeKind::Recover) };
         let (sectors, offset) = (narrow(extent.sectors), planner.allocate(extent.sectors));
         let whole = Transfer { child: 0, lba: extent.lba, sectors, space: Space::Scratch, offset, link };
-        planner.plan_node(source, &[whole], false)?;
+        planner.with_transfers(|planner, reads| {
+            for part in runs(extent, planner.scratch.restored_run) {
+                let source = node.children.iter().position(|&copy| planner.is_readable(copy, part));
+                let Some(source) = source else {
+                    return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(part) });
+                };
+                reads.push(whole.part(part.lba - extent.lba, place(source), part));
+            }
+            planner.hand_on(node, reads, false)
+        })?;
         for (position, &copy) in (0..).zip(&node.children) {
-            if copy == source || planner.is_readable(copy, extent) {
+            if planner.is_readable(copy, extent) {
                 continue;
             }
             match (extent.end() == node.capacity).then(|| planner.completion(node, position, extent.end())).flatten() {
@@ -87,7 +92,8 @@ impl Personality for Mirror {
     }
 
     fn write(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
-        node.children.iter().try_for_each(|&child| planner.plan_node(child, transfers, true))
+        let copies = if planner.views.is_weak(Weakness::MirrorWritesOneCopy) { 1 } else { node.children.len() };
+        node.children[..copies].iter().try_for_each(|&child| planner.plan_node(child, transfers, true))
     }
 
     fn is_readable(&self, planner: &Planner<'_>, node: &Node, extent: Extent) -> bool {

@@ -256,6 +256,12 @@ fn locked_pieces(node: NodeId, extent: Extent, sectors: u64, shared: bool) -> im
     })
 }
 
+/// The parts of `extent` of so many sectors each, in order.
+fn runs(extent: Extent, sectors: u64) -> impl Iterator<Item = Extent> {
+    let starts = (extent.lba..extent.end()).step_by(usize_from(sectors));
+    starts.map(move |lba| Extent::new(lba, sectors.min(extent.end() - lba)))
+}
+
 /// The sectors of a node in the stripes of `data` chunks that `part` of a child belongs to.
 fn rows_covering(chunk: u64, data: u64, part: Extent) -> Extent {
     let (first, last) = (part.lba / chunk, (part.end() - 1) / chunk);

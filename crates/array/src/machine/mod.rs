@@ -237,6 +237,12 @@ impl Array {
         }
     }
 
+    /// Gives the array a deliberate fault.
+    #[cfg(feature = "weakened")]
+    pub fn weaken(&mut self, weakness: crate::Weakness) {
+        self.views.weakness = Some(weakness);
+    }
+
     /// The compiled tree.
     pub fn layout(&self) -> &Layout {
         &self.layout

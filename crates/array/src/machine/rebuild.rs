@@ -11,9 +11,10 @@ use super::locks::{collect, LockMode, LockRange};
 use super::{Array, Event, Owner};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{for_level, Level, Member, Personality};
-use crate::plan::{place, Plan, Planner, Scratch};
+use crate::plan::{place, MemberViews, Plan, Planner, Scratch};
 use crate::policy::MemberState;
 use crate::throttle::{Beside, Go, Pace, RebuildThrottle};
+use crate::weakness::Weakness;
 use raidlab_types::number::lcm;
 use raidlab_types::{Extent, Instant, LeafId, RequestError};
 use std::collections::VecDeque;
@@ -60,13 +61,20 @@ impl Rebuild {
     }
 
     /// The locks of a unit: those that a write of the same stripes would take.
-    pub(super) fn collect_unit(&self, layout: &Layout, extent: Extent, row_sectors: u64, out: &mut Vec<LockRange>) {
+    pub(super) fn collect_unit(
+        &self,
+        (layout, views): (&Layout, &MemberViews),
+        extent: Extent,
+        row_sectors: u64,
+        out: &mut Vec<LockRange>,
+    ) {
         let covering = |id: NodeId, position: u32, part: Extent| {
             let node = layout.node(id);
             for_level!(node, level => level.covering(node, position, part))
         };
         let mut top = (self.node, covering(self.node, 0, extent));
-        for &(id, position) in &self.above {
+        let above = if views.is_weak(Weakness::RebuildLocksItsNodeOnly) { &[] } else { &self.above[..] };
+        for &(id, position) in above {
             top = (id, covering(id, position, top.1));
         }
         collect(layout, top.0, top.1, LockMode::Exclusive { row_sectors }, false, out);
@@ -138,6 +146,10 @@ impl Array {
             return Err(RequestError::BeyondTolerance { node: self.layout.volume_node(0), extent: None });
         }
         self.throttle = throttle;
+        if self.views.is_weak(Weakness::NewMemberIsBelieved) {
+            self.set_member_state(leaf, MemberState::Online);
+            return Ok(());
+        }
         self.views.set_state(&self.layout, leaf, MemberState::Rebuilding);
         self.epoch = self.epoch.wrapping_add(1);
         self.rebuild_around(leaf);
@@ -178,7 +190,8 @@ impl Array {
         if self.views.is_lost(child) || !self.views.is_partial(child) {
             return;
         }
-        if !matches!(self.layout.node(child).level, Level::Member(_)) {
+        let trusted = self.views.is_weak(Weakness::LostNodeIsTrusted);
+        if !matches!(self.layout.node(child).level, Level::Member(_)) && !trusted {
             self.views.distrust_all(&self.layout, child);
             self.epoch = self.epoch.wrapping_add(1);
         }
@@ -282,12 +295,20 @@ impl Array {
         let rebuild = &mut self.rebuilds[id as usize];
         rebuild.in_flight -= 1;
         let unit = rebuild.units.iter_mut().find(|unit| unit.extent == extent).expect("a unit in flight is known");
+        let failed = failed && !self.views.is_weak(Weakness::FailedUnitsCount);
         unit.done = !failed;
         rebuild.pace.end(self.now, unit.begun, extent.sectors * sector_bytes);
         rebuild.stopped |= failed;
         while let Some(unit) = rebuild.units.front().filter(|unit| unit.done) {
             rebuild.rebuilt = unit.extent.end();
             rebuild.units.pop_front();
+        }
+        if self.views.is_weak(Weakness::ValidOverGaps) {
+            let done = rebuild.units.iter().filter(|unit| unit.done).map(|unit| unit.extent.end());
+            rebuild.rebuilt = done.fold(rebuild.rebuilt, u64::max);
+        }
+        if self.views.is_weak(Weakness::ValidFromTheBeginning) {
+            rebuild.rebuilt = rebuild.next;
         }
         if !rebuild.stopped {
             self.note_rebuilt(id);
@@ -297,8 +318,9 @@ impl Array {
 
     /// The members hold what they should as far as all is done; where that is everything, the work is over.
     fn note_rebuilt(&mut self, id: u32) {
-        let Rebuild { node, leaves, end, rebuilt, .. } = &mut self.rebuilds[id as usize];
-        if *rebuilt == *end {
+        let Rebuild { node, leaves, end, unit, rebuilt, .. } = &mut self.rebuilds[id as usize];
+        let unit_left_out = if self.views.is_weak(Weakness::LastUnitLeftOut) { *unit } else { 0 };
+        if *rebuilt + unit_left_out >= *end {
             let leaves = std::mem::take(leaves);
             self.rebuilds.remove(id as usize);
             for leaf in leaves {
@@ -323,6 +345,9 @@ impl Array {
 
     /// A member was lost: it is rebuilt no more, nor is what lies below a node that is lost with it.
     pub(super) fn leave_rebuilds(&mut self) {
+        if self.views.is_weak(Weakness::FailedStaysInRebuild) {
+            return;
+        }
         let (layout, views) = (&self.layout, &self.views);
         for (_, rebuild) in &mut self.rebuilds {
             let Rebuild { node, leaves, .. } = rebuild;

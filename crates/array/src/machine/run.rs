@@ -16,6 +16,7 @@ use super::{Array, Event, LockMode, Owner, RequestState, Window, WindowPhase};
 use crate::layout::Layout;
 use crate::plan::{narrow, place, BadExtent, Body, MemberViews, Plan, Planner, NONE};
 use crate::policy::MemberState;
+use crate::weakness::Weakness;
 use raidlab_types::{Extent, LeafId, OpError, OpKind, RequestError, RequestKind};
 use std::collections::VecDeque;
 
@@ -121,15 +122,20 @@ impl Array {
                 }
                 locks_all = matches!(mode, Some(LockMode::Shared));
             }
+            Owner::Rebuild(_) if self.views.is_weak(Weakness::RebuildTakesNoLocks) => {}
             Owner::Rebuild(work) => {
                 self.rebuilds[work as usize].collect_unit(
-                    &self.layout,
+                    (&self.layout, &self.views),
                     window.extent,
                     self.row_sectors,
                     &mut self.lock_list,
                 );
             }
         }
+        if self.drops_locks(id) {
+            self.lock_list.clear();
+        }
+        let window = &mut self.windows[id as usize];
         let (mut locks, mut blockers) = (NONE, 0);
         if !self.lock_list.is_empty() {
             (locks, blockers) = self.locks.acquire(id, &self.lock_list);
@@ -140,6 +146,14 @@ impl Array {
         if blockers == 0 {
             self.runnable.push_back(id);
         }
+    }
+
+    /// Whether a deliberate fault lets a client's window go without locks.
+    #[inline]
+    fn drops_locks(&self, id: u32) -> bool {
+        let of = |kind| self.request_of(id).is_some_and(|state| state.request.kind == kind);
+        self.views.is_weak(Weakness::WritesTakeNoLocks) && of(RequestKind::Write)
+            || self.views.is_weak(Weakness::DegradedReadsTakeNoLocks) && of(RequestKind::Read)
     }
 
     #[inline]
@@ -206,7 +220,7 @@ impl Array {
             1 => return false,
             _ => 1,
         };
-        let closer = widest > u64::from(shorter);
+        let closer = widest > u64::from(shorter) && !self.views.is_weak(Weakness::NeverLooksCloser);
         if closer {
             window.bad.clear();
             window.run_sectors = shorter;
@@ -280,14 +294,16 @@ impl Array {
     #[inline]
     pub(super) fn hand_out(&mut self, id: u32, node: u32) -> Option<super::ArrayOp> {
         let window = &self.windows[id as usize];
-        if window.phase == WindowPhase::Draining && !window.ends_row(node) {
+        let ends_row = window.ends_row(node) && !self.views.is_weak(Weakness::RowsLeftHalfWritten);
+        if window.phase == WindowPhase::Draining && !ends_row {
             self.op_done(id, node, Ok(()));
             return None;
         }
         if let Body::Device { leaf, kind, extent, .. } = window.plan.nodes[node as usize].body {
             let view = self.views.leaf(leaf);
             let serves = if kind == OpKind::Read { view.reads(extent) } else { view.writes() };
-            if !serves {
+            let stale = self.views.is_weak(Weakness::MirrorReadsStaleCopy) && view.writes();
+            if !serves && !stale {
                 self.op_done(id, node, Err(OpError::MemberGone));
                 return None;
             }
@@ -321,6 +337,9 @@ impl Array {
     #[cold]
     fn note_failure(&mut self, id: u32, leaf: LeafId, kind: OpKind, extent: Extent, error: OpError) {
         match error {
+            OpError::Media(_) if kind == OpKind::Read && self.views.is_weak(Weakness::MediaErrorIgnored) => return,
+            OpError::Media(_) if kind == OpKind::Read && self.views.is_weak(Weakness::MediaErrorForgotten) => {}
+            OpError::Media(_) if kind == OpKind::Write && self.views.is_weak(Weakness::WriteErrorForgiven) => {}
             OpError::Media(bad) if kind == OpKind::Read => {
                 let known = self.windows[id as usize].bad.len();
                 let extent = if known < NARROW_ERRORS { self.narrowed(leaf, extent, bad) } else { extent };
@@ -351,7 +370,8 @@ impl Array {
     }
 
     fn replan(&mut self, id: u32) {
-        if !self.windows[id as usize].locked_all && self.reads(id) {
+        let blind = self.views.is_weak(Weakness::ReplansWithoutLocks);
+        if !self.windows[id as usize].locked_all && self.reads(id) && !blind {
             // What has failed decides which locks a read needs.
             self.requeue(id);
         } else {
@@ -391,7 +411,9 @@ impl Array {
 
     /// The window is over: frees its locks and, if it was the last, reports the request.
     fn retire(&mut self, id: u32, error: Option<RequestError>) {
-        self.unlock(id);
+        if error.is_none() || !self.views.is_weak(Weakness::LocksKeptAfterError) {
+            self.unlock(id);
+        }
         let window = &mut self.windows[id as usize];
         window.phase = WindowPhase::Idle;
         self.idle_windows.push(id);
@@ -408,7 +430,7 @@ impl Array {
         // only so long is anything durable.
         let lost = r.request.kind != RequestKind::Read && self.views.is_lost(node);
         let error = error.or(lost.then_some(RequestError::BeyondTolerance { node, extent: None }));
-        if error.is_some() && r.error.is_none() {
+        if error.is_some() && r.error.is_none() && !self.views.is_weak(Weakness::ErrorsAreSwallowed) {
             r.error = error;
         }
         r.windows -= 1;
@@ -434,7 +456,8 @@ impl ReadyQueue<'_> {
     #[inline]
     fn make_ready(&mut self, id: u32, window: &mut Window, node: u32) {
         if let Body::Device { leaf, kind, extent, .. } = &window.plan.nodes[node as usize].body {
-            if *kind == OpKind::Write && window.reads_left > 0 {
+            let waits = window.reads_left > 0 && !self.views.is_weak(Weakness::BarrierNotKept);
+            if *kind == OpKind::Write && waits {
                 window.held.push(node);
                 return;
             }

@@ -11,6 +11,7 @@ use super::{place, Body, ComputeKind, Input, MemberViews, Piece, Plan, Segment, 
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{Level, Member, Personality, StripeWork};
 use crate::policy::{ChunkAccesses, Policy};
+use crate::weakness::Weakness;
 use raidlab_types::number::usize_from;
 use raidlab_types::{Extent, LeafId, OpKind, RequestError};
 use std::slice;
@@ -82,6 +83,9 @@ pub struct Scratch {
     pub(crate) root: NodeId,
     /// It is a unit of a rebuild.
     pub(crate) restores: bool,
+    /// Of a unit: how many sectors are to be had from the same siblings. What they give is written at once, for what lies
+    /// below may not be written in parts.
+    pub(crate) restored_run: u64,
     /// What each copy of a mirror was last read up to, by node; and operations of this plan by leaf, which no queue knows
     /// yet. For [`MirrorRead::Md`](crate::MirrorRead::Md) alone, and empty for others.
     read_ends: Vec<u64>,
@@ -144,17 +148,17 @@ impl Planner<'_> {
         };
         match self.restore_in_runs(node, extent, run) {
             // As for requests: each place may be borne by itself.
-            Err(_) if run > 1 => self.restore_in_runs(node, extent, 1),
+            Err(_) if run > 1 && !self.views.is_weak(Weakness::UnitsAreAllOrNothing) => {
+                self.restore_in_runs(node, extent, 1)
+            }
             result => result,
         }
     }
 
     fn restore_in_runs(&mut self, node: NodeId, extent: Extent, run: u64) -> PlanResult {
         self.begin(node);
-        self.scratch.restores = true;
-        (extent.lba..extent.end())
-            .step_by(usize_from(run))
-            .try_for_each(|lba| self.layout.node(node).restore(self, Extent::new(lba, run.min(extent.end() - lba))))
+        (self.scratch.restores, self.scratch.restored_run) = (true, run);
+        self.layout.node(node).restore(self, extent)
     }
 
     /// An empty plan of `node`.
@@ -375,7 +379,9 @@ impl Planner<'_> {
     fn link_operation(&mut self, id: u32, kind: OpKind, run: &[Transfer]) {
         let mut last = NONE;
         for &Transfer { link, .. } in run {
-            if link != NONE && link != last {
+            let loose =
+                self.scratch.restores && kind == OpKind::Write && self.views.is_weak(Weakness::RebuildCopiesStale);
+            if link != NONE && link != last && !loose {
                 let (from, to) = if kind == OpKind::Read { (id, link) } else { (link, id) };
                 self.plan.add_edge(from, to);
                 last = link;

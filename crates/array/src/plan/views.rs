@@ -8,6 +8,7 @@
 use crate::layout::{Layout, NodeId};
 use crate::level::{Level, Member};
 use crate::policy::{MemberState, MemberView};
+use crate::weakness::Weakness;
 use raidlab_types::{Lba, LeafId};
 
 /// The members as plans see them, with what follows for every node.
@@ -22,6 +23,9 @@ pub struct MemberViews {
     partial: Vec<bool>,
     /// Children whose loss it does not bear are not whole, or may not give back all they should: nor may it.
     unsure: Vec<bool>,
+    /// The deliberate fault of the array, if it has one.
+    #[cfg(feature = "weakened")]
+    pub(crate) weakness: Option<Weakness>,
 }
 
 impl MemberViews {
@@ -33,7 +37,24 @@ impl MemberViews {
             degraded: vec![false; layout.nodes.len()],
             partial: vec![false; layout.nodes.len()],
             unsure: vec![false; layout.nodes.len()],
+            #[cfg(feature = "weakened")]
+            weakness: None,
         }
+    }
+
+    /// Whether the array has this deliberate fault.
+    #[cfg(feature = "weakened")]
+    #[inline]
+    pub(crate) fn is_weak(&self, weakness: Weakness) -> bool {
+        self.weakness == Some(weakness)
+    }
+
+    /// Whether the array has this deliberate fault: never, where faults are not built in.
+    #[cfg(not(feature = "weakened"))]
+    #[expect(clippy::unused_self, reason = "as with the feature")]
+    #[inline(always)]
+    pub(crate) const fn is_weak(&self, _: Weakness) -> bool {
+        false
     }
 
     /// One member's view.
@@ -52,7 +73,8 @@ impl MemberViews {
         for id in (0..layout.nodes.len()).rev() {
             let was_lost = self.lost[id];
             self.work_out(layout, id);
-            if was_lost && !self.lost[id] && state == MemberState::Rebuilding {
+            let trusted = self.is_weak(Weakness::LostNodeIsTrusted);
+            if was_lost && !self.lost[id] && state == MemberState::Rebuilding && !trusted {
                 self.distrust(layout, id);
             }
         }

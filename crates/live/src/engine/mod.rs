@@ -428,7 +428,7 @@ impl Engine {
             match befallen {
                 Befallen::Replaced(leaf) => self.blank(leaf),
                 Befallen::End | Befallen::Lost(_) => source.finish(self.now),
-                Befallen::Failed(_) | Befallen::Nothing => {}
+                Befallen::Failed(_) | Befallen::Slowed(..) | Befallen::Nothing => {}
             }
         }
         if self.array.poll_timeout().is_some_and(|at| at <= self.now) {

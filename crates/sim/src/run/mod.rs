@@ -190,9 +190,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             } else if rebuild == next {
                 self.array.handle_time(next);
             } else if step == next {
-                if let Befallen::End | Befallen::Lost(_) = self.outages.take_step(next, &mut self.array) {
-                    self.load.recorder_mut().close_at(next);
-                }
+                self.befall(next);
             }
             // A load has something to say when its time has come, or after one of its requests has ended.
             let told = std::mem::take(&mut self.answered);
@@ -207,6 +205,17 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             }
         }
         false
+    }
+
+    /// Something befalls a member, or a run that waited for the last of it is over.
+    #[cold]
+    fn befall(&mut self, now: Instant) {
+        match self.outages.take_step(now, &mut self.array) {
+            Befallen::End | Befallen::Lost(_) => self.load.recorder_mut().close_at(now),
+            Befallen::Slowed(leaf, times) => self.devices[leaf as usize].slow_down(times),
+            Befallen::Replaced(leaf) => self.devices[leaf as usize].slow_down(1.0),
+            Befallen::Failed(_) | Befallen::Nothing => {}
+        }
     }
 
     /// Everything that follows at this instant; `ask_load`: whether the load may have a request without being told.

@@ -11,6 +11,7 @@
 use super::recover::{Outputs, Unknowns};
 use super::{Band, KnownColumn, StripePlanner};
 use crate::plan::{place, ComputeKind, PlanResult, Space, NONE};
+use crate::weakness::Weakness;
 use raidlab_types::RequestError;
 
 impl StripePlanner<'_, '_> {
@@ -19,7 +20,8 @@ impl StripePlanner<'_, '_> {
         let is_live =
             |k: u32| k < row.layout.parities && !self.planner.views.is_lost(self.node.child(row.parity_position(k)));
         self.row.live = [is_live(0), is_live(1)];
-        if self.row.live == [false, false] {
+        let unwritten = self.planner.views.is_weak(Weakness::DegradedWriteSkipsParity);
+        if self.row.live == [false, false] || unwritten {
             self.queue_data_writes(NONE);
             return Ok(());
         }
@@ -68,7 +70,8 @@ impl StripePlanner<'_, '_> {
         let can_modify = data.clone().filter(|&c| written(c)).all(readable)
             && (0..2).all(|k| !row.live[k as usize] || parity_readable(k));
         let can_reconstruct = data.clone().filter(|&c| !written(c)).all(readable);
-        if !(can_modify && can_reconstruct) {
+        let is_open = can_modify && can_reconstruct || self.planner.views.is_weak(Weakness::ModifyPrefersBlindly);
+        if !is_open {
             return can_modify;
         }
         let d = data.clone().filter(|&c| written(c)).count();
@@ -113,9 +116,18 @@ impl StripePlanner<'_, '_> {
         }
         // Old content is wanted here, so what the request writes does not serve as input: read it all.
         let reads = self.work.reads.len();
-        self.solve_band(band, restore, &unknowns, &outputs, Self::any_column);
+        match self.planner.views.is_weak(Weakness::RestoreTakesNewData) {
+            true => self.solve_band(band, restore, &unknowns, &outputs, Self::new_column),
+            false => self.solve_band(band, restore, &unknowns, &outputs, Self::any_column),
+        }
         self.remember_known(band, &unknowns, reads);
         Ok(())
+    }
+
+    /// What the request writes of the column, if anything: right for nobody.
+    fn new_column(&mut self, band: Band, column: u32, waiting: u32) -> (Space, u32) {
+        let written = self.covering(band, column).map(|i| self.work.columns[i].memory(band));
+        written.unwrap_or_else(|| self.any_column(band, column, waiting))
     }
 
     /// Notes where the columns read for a restore lie, so that the reconstruct-write after it reads them no second time.

@@ -5,6 +5,7 @@
 
 use super::{Band, ParityLayout, Row, StripePlanner};
 use crate::layout::Node;
+use crate::level::runs;
 use crate::plan::{ComputeKind, PlanResult, Planner, Space, NONE};
 use raidlab_types::Extent;
 
@@ -14,11 +15,13 @@ impl ParityLayout {
         planner.with_stripe_work(|planner, work| {
             for row in extent.lba / self.chunk..=(extent.end() - 1) / self.chunk {
                 let start = row * self.chunk;
-                let band = Band { lo: extent.lba.max(start) - start, hi: extent.end().min(start + self.chunk) - start };
-                let row = Row::new(*self, row);
-                let restored = StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.restore(band);
-                work.clear_stripe();
-                restored?;
+                let (lo, hi) = (extent.lba.max(start) - start, extent.end().min(start + self.chunk) - start);
+                for part in runs(Extent::new(lo, hi - lo), planner.scratch.restored_run) {
+                    let (row, band) = (Row::new(*self, row), Band { lo: part.lba, hi: part.end() });
+                    let restored = StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.restore(band);
+                    work.clear_stripe();
+                    restored?;
+                }
             }
             if extent.end() == node.capacity / u64::from(self.data()) {
                 for position in 0..self.members {

@@ -10,6 +10,7 @@ use super::{ParityLayout, Row};
 use crate::layout::Node;
 use crate::level::{Level, Member};
 use crate::plan::{Piece, Planner, Space, Transfer, NONE};
+use crate::weakness::Weakness;
 use raidlab_types::number::u32_from;
 use raidlab_types::{Extent, OpKind};
 
@@ -64,6 +65,9 @@ impl ParityLayout {
             planner.edge(updates[k].read, compute);
         }
         for &k in &order[..=parities] {
+            if k == 2 && planner.views.is_weak(Weakness::SmallWriteSkipsQ) {
+                continue;
+            }
             let update = updates[k];
             let (space, offset, link) = match k {
                 0 => (transfer.space, transfer.offset, transfer.link),

@@ -1,0 +1,92 @@
+//! What goes wrong in a schedule: drawn as it runs, written down, and given again when it is repeated.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What may go wrong in a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FaultRates {
+    /// Chance in 1000 that a step kills a member.
+    pub deaths: u64,
+    /// Chance in 1000 that a step makes a sector unreadable.
+    pub bad_sectors: u64,
+    /// Chance in 1000 that a write fails with a media error.
+    pub write_errors: u64,
+    /// Chance in 1000 that a step puts a new member in the place of one that the array knows to be gone.
+    pub replacements: u64,
+    /// Also what the tree does not bear.
+    pub beyond: bool,
+}
+
+/// A thing that goes wrong, or a new member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The member answers no more; the array is told, or finds it out.
+    Death { told: bool },
+    /// Its sector becomes unreadable.
+    BadSector { lba: u64 },
+    /// Its next write fails.
+    WriteError,
+    /// A new member takes its place, once it is known to be gone and has nothing more to answer.
+    Replacement,
+}
+
+/// One thing that goes wrong with one member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// The step of the run, or the first after it in which it can be.
+    pub at: u64,
+    pub leaf: usize,
+    pub kind: FaultKind,
+}
+
+/// As a command line has it: `lost:2@31`, `found-lost:2@31`, `bad:2/7@31`, `write-error:2@31`, `new:2@40`.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault { at, leaf, kind } = self;
+        match kind {
+            FaultKind::Death { told: true } => write!(f, "lost:{leaf}@{at}"),
+            FaultKind::Death { told: false } => write!(f, "found-lost:{leaf}@{at}"),
+            FaultKind::BadSector { lba } => write!(f, "bad:{leaf}/{lba}@{at}"),
+            FaultKind::WriteError => write!(f, "write-error:{leaf}@{at}"),
+            FaultKind::Replacement => write!(f, "new:{leaf}@{at}"),
+        }
+    }
+}
+
+impl FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Fault, String> {
+        let wrong =
+            || format!("{text}: accepted are lost:LEAF@STEP, found-lost:, bad:LEAF/SECTOR@, write-error:, new:");
+        let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+        let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
+        let (place, at) = rest.split_once('@').ok_or_else(wrong)?;
+        let (leaf, lba) = place.split_once('/').map_or((place, None), |(leaf, lba)| (leaf, Some(lba)));
+        let kind = match (kind, lba) {
+            ("lost", None) => FaultKind::Death { told: true },
+            ("found-lost", None) => FaultKind::Death { told: false },
+            ("bad", Some(lba)) => FaultKind::BadSector { lba: number(lba)? },
+            ("write-error", None) => FaultKind::WriteError,
+            ("new", None) => FaultKind::Replacement,
+            _ => return Err(wrong()),
+        };
+        Ok(Fault { at: number(at)?, leaf: leaf.parse().map_err(|_| wrong())?, kind })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_reads_as_it_is_written() {
+        for text in ["lost:2@31", "found-lost:2@31", "bad:2/7@31", "write-error:0@1", "new:12@40"] {
+            assert_eq!(text.parse::<Fault>().map(|fault| fault.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["lost:2", "bad:2@31", "lost:2/7@31", "gone:2@31", "new:x@1", ""] {
+            assert!(text.parse::<Fault>().is_err(), "{text}");
+        }
+    }
+}
