@@ -103,8 +103,8 @@ def _explain_one(
         # The name of a kind stands for a table of it, and that needs more.
         needed = (*place, str(item["loc"][-1]))
         form = _accepted_at(model, document, needed) or _form_at(model, document, needed)
-        accepted = f'{{ kind = "{value}", {needed[-1]} = ... }}{f" with {form}" if form else ""}'
-        return Explanation(place, f"needs {needed[-1]}", value, accepted)
+        table = f'{{ kind = "{value}", {needed[-1]} = ... }}{f" with {form}" if form else ""}'
+        return Explanation(place, f"needs {needed[-1]}", value, table)
     if kind == "missing":
         return Explanation(
             place, "is missing", None, _accepted_at(model, document, place) or _form_at(model, document, place)
