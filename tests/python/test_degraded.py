@@ -340,7 +340,7 @@ def test_members_that_cannot_fail_are_refused(tmp_path: Path, keys: str, message
     file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
     text = file.read_text(encoding="utf-8").replace("missing = [2]", keys)
     if "tree" in keys:
-        text = text.replace('tree = "raid5(5, chunk=64KiB)"\ntree', "tree")
+        text = text.replace('tree = "raid5(5, chunk=64KiB)"\ntree', "tree").replace('"user_capacity"', '"members"')
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):
         run_study(file, out=tmp_path / "runs")

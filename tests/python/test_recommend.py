@@ -595,3 +595,8 @@ def test_what_nothing_can_meet_is_answered_at_once(case: str) -> None:
     assert answer["cells"] <= 18, "a first look, and no search"
     assert any(said in one["words"] for one in answer["relaxations"]), answer["relaxations"]
     assert any("a first look" in line for line in answer["basis"])
+
+
+def test_rules_that_are_of_whole_files_are_no_needs() -> None:
+    with pytest.raises(InputError, match=r"asks for whole files, not for requests"):
+        need_of(need(workload=[{"study": "hauser1996"}]))

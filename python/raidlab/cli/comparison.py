@@ -57,10 +57,15 @@ def print_comparison(comparison: PublishedComparison, *, all_rows: bool, details
             )
         )
     _print_judged("what the study claims of its own hardware", [*comparison.published], out, details=details)
+    print_conclusions(comparison, details=details)
+    out.print(Text(_counts(comparison)))
+
+
+def print_conclusions(comparison: PublishedComparison, *, details: bool = False) -> None:
+    """Print what the study concludes, and what came out here, for each target of the run."""
     for target in dict.fromkeys(row.table for row in comparison.conclusions):
         rows = [row for row in comparison.conclusions if row.table == target]
-        _print_judged(f"the study's {target}", rows, out, details=details)
-    out.print(Text(_counts(comparison)))
+        _print_judged(f"the study's {target}", rows, console(), details=details)
 
 
 def _print_judged(title: str, rows: Sequence[PublishedRow], out: Console, *, details: bool) -> None:

@@ -37,6 +37,8 @@ _WIDTH = 80
 _PERCENTILES = (50, 90, 99)
 # Longer lists of arrays and workloads are counted where not all is asked for.
 _FEW, _FEW_VALUES = 12, 4
+# Longer tables are told array by array; the report has them all.
+_MOST_ROWS = 60
 # What is told also where it is as it should be: that files came from where they are said to, how accurate the meter is.
 _ALWAYS_TOLD = ("page_cache", "read_again", "zone_spread", "second_tool")
 VERDICT_STYLE = {"PASS": "green", "UNKNOWN": "dim", "WARN": "yellow", "INVALID": "bold red"}
@@ -229,16 +231,32 @@ def _points(analysis: Analysis, target: str) -> Table:
     mine = [(point, analysis.values[index]) for index, point in enumerate(analysis.points) if point.target == target]
     unit = _time_unit([values for _, values in mine])
     figures = ("MB/s", "IOPS", *(f"p{percentile} {unit[0]}" for percentile in _PERCENTILES))
+    told = [(point, values) for point, values in mine if point.is_swept and not _is_of_streams(analysis, point)]
+    if len(told) > _MOST_ROWS:
+        return _by_array([(point.array, values["throughput_mb_s"]) for point, values in told], "points")
     rows = (
         (
             *(point.array, point.workload, point.short_level),
             *(short(values[kind]) for kind in ("throughput_mb_s", "iops")),
             *_times(values, unit),
         )
-        for point, values in mine
-        if point.is_swept and not _is_of_streams(analysis, point)
+        for point, values in told
     )
     return plain_table("", ("array", "workload", "load", *figures), rows, right=figures)
+
+
+def _by_array(rates: list[tuple[str, float | None]], things: str) -> Table:
+    """What is too much to be listed: for each array how many, and their least and greatest rate."""
+    title = f"{len(rates)} {things}, all of them in the report"
+    of_each: dict[str, list[float | None]] = {}
+    for array, rate in rates:
+        of_each.setdefault(array, []).append(rate)
+    rows = []
+    for array, found in of_each.items():
+        known = [rate for rate in found if rate is not None]
+        rows.append((array, str(len(found)), *(short(end(known, default=None)) for end in (min, max))))
+    figures = (things, "least MB/s", "most MB/s")
+    return plain_table(title, ("array", *figures), rows, right=figures)
 
 
 def _is_of_streams(analysis: Analysis, point: Point) -> bool:
@@ -248,12 +266,15 @@ def _is_of_streams(analysis: Analysis, point: Point) -> bool:
 
 def _streams(analysis: Analysis, target: str) -> Table:
     """Every stream of a target, the mean of all repeats and of all that are alike."""
+    told = stream_rows(analysis, target)
+    if len(told) > _MOST_ROWS:
+        return _by_array([(row.array, row.mb_s) for row in told], "streams")
     rows = (
         (
             *(row.array, row.workload, row.stream, str(row.each), short(row.mb_s)),
             *("" if row.tape_stops is None else str(row.tape_stops), row.bound_by),
         )
-        for row in stream_rows(analysis, target)
+        for row in told
     )
     figures = ("each", "MB/s", "tape stops", "bound by")
     return plain_table("streams", ("array", "workload", "stream", *figures), rows, right=figures)

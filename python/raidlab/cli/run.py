@@ -160,6 +160,7 @@ def _report(result: Run, study: str | None, prices: str | None, *, as_json: bool
     """Print a run and write its page, after keeping the user's prices with it; the page's path, and the findings."""
     from raidlab.analysis.checks import run_checks
     from raidlab.api import analyse, choice_of, published_beside, sheet_of, study_of, with_prices
+    from raidlab.cli.comparison import print_conclusions
     from raidlab.cli.output import print_json, print_run
     from raidlab.cli.terminal import printing
     from raidlab.published.rules import choice_text
@@ -171,13 +172,16 @@ def _report(result: Run, study: str | None, prices: str | None, *, as_json: bool
         with_prices(result, of_run, prices)
     choice = choice_of(analysis, of_run) if of_run is not None else None
     sheet = sheet_of(analysis, of_run) if of_run is not None else None
-    page = write_page(analysis, published_beside(analysis, study) if study is not None else None, choice, sheet)
+    published = published_beside(analysis, study) if study is not None else None
+    page = write_page(analysis, published, choice, sheet)
     findings = run_checks(analysis)
     with printing():
         if as_json:
             print_json(analysis, findings)
         else:
             print_run(analysis, findings)
+            if published is not None:
+                print_conclusions(published)
             if choice is not None:
                 print(f"\n{choice_text(choice)}", end="")
     return page, findings

@@ -106,8 +106,8 @@ def _explain_one(
         # The name of a kind stands for a table of it, and that needs more.
         needed = (*place, str(item["loc"][-1]))
         form = _accepted_at(model, document, needed) or _form_at(model, document, needed)
-        accepted = f'{{ kind = "{value}", {needed[-1]} = ... }}{f" with {form}" if form else ""}'
-        return Explanation(place, f"needs {needed[-1]}", value, accepted)
+        table = f'{{ kind = "{value}", {needed[-1]} = ... }}{f" with {form}" if form else ""}'
+        return Explanation(place, f"needs {needed[-1]}", value, table)
     if kind == "missing":
         return Explanation(
             place, "is missing", None, _accepted_at(model, document, place) or _form_at(model, document, place)
@@ -137,10 +137,8 @@ def _explain_one(
         units = "letters" if kind == "string_too_long" else "elements"
         return Explanation(place, "is too long", value, f"at most {context['max_length']} {units}")
     message, accepted = _PLAIN.get(kind, (item["msg"][:1].lower() + item["msg"][1:], None))
-    if accepted == _TABLE:
-        kinds = _kinds_at(model, document, place)
-        accepted = f"a kind or a table of one: {kinds}" if kinds else _keys_at(model, document, place) or _TABLE
-    return Explanation(place, message, value, _accepted_at(model, document, place) or accepted)
+    words = _table_at(model, document, place) if accepted == _TABLE else accepted
+    return Explanation(place, message, value, _accepted_at(model, document, place) or words)
 
 
 def _is_of_another_variant(value: object, item: ErrorDetails) -> bool:
@@ -174,10 +172,12 @@ def _kinds_at(model: type[BaseModel], document: Plain, place: Place) -> str | No
     return ", ".join(kinds) or None
 
 
-def _keys_at(model: type[BaseModel], document: Plain, place: Place) -> str | None:
-    """The keys of the one table that may stand at a place."""
-    tables = _tables_at(model, document, place)
-    return f"{_TABLE}: {', '.join(sorted(tables.pop().model_fields))}" if len(tables) == 1 else None
+def _table_at(model: type[BaseModel], document: Plain, place: Place) -> str:
+    """What a table may be that is none: of which kind, or with which keys where only one may stand there."""
+    kinds, tables = _kinds_at(model, document, place), _tables_at(model, document, place)
+    if kinds:
+        return f"a kind or a table of one: {kinds}"
+    return f"{_TABLE}: {', '.join(sorted(tables.pop().model_fields))}" if len(tables) == 1 else _TABLE
 
 
 def _form_at(model: type[BaseModel], document: Plain, place: Place) -> str | None:

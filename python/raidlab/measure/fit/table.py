@@ -64,7 +64,7 @@ def sample_of(situation: Situation, turn: int, answer: CellAnswer) -> Sample:
         mean_ns=tally["response_mean_ns"],
         mean_of_all_ns=answer["all"]["response_mean_ns"],
         times=Histogram.of(tally["response"]),
-        processor_share=sum(one["user_ns"] + one["system_ns"] for one in workers) / answer["elapsed_ns"],
+        processor_share=sum((one["user_ns"] or 0) + (one["system_ns"] or 0) for one in workers) / answer["elapsed_ns"],
     )
 
 

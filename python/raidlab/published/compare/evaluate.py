@@ -109,7 +109,8 @@ class Evaluation:
         if mapped.holds is not None:
             # An order is printed in few words: what it is of stands in its conditions.
             says = f"{published.text} {published.unit}".strip()
-            row = replace(row, says=f"{says} ({claim.conditions})" if says and claim.conditions else says)
+            says = f"{says} ({claim.conditions})" if says and claim.conditions else says
+            row = replace(row, says=mapped.of or says)
         place = f"{QUANTITIES}: claim.{claim.id}.{'value' if mapped.holds is None else 'holds'}"
         return self._of_quantities(row, text, place, holds=mapped.holds is not None)
 
