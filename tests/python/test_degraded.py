@@ -250,14 +250,14 @@ def test_what_cannot_be_rebuilt_is_refused(tmp_path: Path, keys: str, message: s
 def test_a_slow_member_takes_as_many_times_as_long_and_the_report_says_so(tmp_path: Path) -> None:
     file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
     text = file.read_text(encoding="utf-8")
-    events = 'events = [{ at = "0s", slow = 2, times = 4 }]'
+    events = 'events = [{ at = "1ms", slow = 2, times = 4 }]'
     file.write_text(text.replace("missing = [2]", events), encoding="utf-8")
     run = run_study(file, out=tmp_path / "runs")
     whole, slow = _counts(run, "whole", "busy_ns"), _counts(run, "degraded", "busy_ns")
     assert _counts(run, "degraded", "reads") == _counts(run, "whole", "reads")
     assert slow == [*whole[:2], 4 * whole[2], *whole[3:]]
     analysis = analyse(run)
-    assert "member 2 takes 4 times as long from 0 s" in render(analysis, [], run_checks(analysis))
+    assert "member 2 takes 4 times as long from 0.001 s" in render(analysis, [], run_checks(analysis))
     # It loses nothing, so that there are no bad days to be told of; and only a model can be made slow.
     assert not bad_days(analysis)
     (array,) = (array for array in run.study.array if array.name == "degraded")
