@@ -361,6 +361,43 @@ def test_what_cannot_be_rebuilt_is_refused(tmp_path: Path, keys: str, message: s
         load_study(file)
 
 
+def test_a_slow_member_takes_as_many_times_as_long_and_the_report_says_so(tmp_path: Path) -> None:
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    text = file.read_text(encoding="utf-8")
+    events = 'events = [{ at = "1ms", slow = 2, times = 4 }]'
+    file.write_text(text.replace("missing = [2]", events), encoding="utf-8")
+    run = run_study(file, out=tmp_path / "runs")
+    whole, slow = _counts(run, "whole", "busy_ns"), _counts(run, "degraded", "busy_ns")
+    assert _counts(run, "degraded", "reads") == _counts(run, "whole", "reads")
+    assert slow == [*whole[:2], 4 * whole[2], *whole[3:]]
+    analysis = analyse(run)
+    assert "member 2 takes 4 times as long from 0.001 s" in render(analysis, [], run_checks(analysis))
+    # It loses nothing, so that there are no bad days to be told of; and only a model can be made slow.
+    assert not bad_days(analysis)
+    (array,) = (array for array in run.study.array if array.name == "degraded")
+    assert array.runs_on("sim") and not array.runs_on("live")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ('events = [{ at = "1s", slow = 5, times = 4 }]', r"events: member 5 of 5.*accepted: 0 to 4"),
+        ('events = [{ at = "1s", slow = 1 }]', r"events\[0\]: does not say what befalls which member; accepted: "),
+        ('events = [{ at = "1s", fail = 1, times = 2 }]', r"events\[0\]: does not say what befalls which member"),
+        ('events = [{ at = "1s", slow = 1, times = 0.5 }]', r"events\[0\].times: 0.5.*accepted"),
+        (
+            'events = [{ at = "1s", slow = 1, times = 2 }]\nrebuild = { throttle = "md" }',
+            r"rebuild: has nothing to rebuild",
+        ),
+    ],
+)
+def test_members_that_cannot_become_slow_are_refused(tmp_path: Path, keys: str, message: str) -> None:
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    file.write_text(file.read_text(encoding="utf-8").replace("missing = [2]", keys), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        run_study(file, out=tmp_path / "runs")
+
+
 def test_a_volume_that_stands_says_its_state_itself(tmp_path: Path) -> None:
     file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
     whole = file.read_text(encoding="utf-8")

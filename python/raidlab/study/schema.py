@@ -213,8 +213,8 @@ class MemberEvent(Table):
     fail: Leaf | None = None
     """The member that fails, from 0 in the order of the tree."""
     slow: Leaf | None = None
-    """The member that becomes slow, as a disk that tries again and again what it answers in the end: simulator only.
-    One that is replaced later is slow no more."""
+    """The member that becomes slow, as a disk that tries again and again what it answers in the end: in the simulator
+    only. One that is replaced later is slow no more."""
     times: Annotated[float, Field(ge=1, le=1e6)] | None = None
     """Beside ``slow``: how many times as long all takes it from then on; ``1`` ends that."""
 
