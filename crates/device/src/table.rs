@@ -339,7 +339,7 @@ mod tests {
         };
         assert_eq!(key(&|rows| rows[1].us[2] = 1.0), "measured[1].us");
         assert_eq!(key(&|rows| rows[2].us[1] = f64::NAN), "measured[2].us");
-        assert_eq!(key(&|rows| drop(rows[2].us.pop())), "measured[2].us");
+        assert_eq!(key(&|rows| rows[2].us.truncate(2)), "measured[2].us");
         assert_eq!(key(&|rows| rows[3].bytes = 0), "measured[3].bytes");
         assert_eq!(key(&|rows| rows[3].depth = 0), "measured[3].depth");
         assert_eq!(key(&|rows| rows[1].depth = 1), "measured[2].depth", "stands twice");
