@@ -10,7 +10,7 @@
 use crate::error::whole_sectors;
 use crate::fixed::{check_servers, default_sector_bytes, one};
 use crate::service::{Command, Service};
-use crate::table::{MeasuredSpec, Table};
+use crate::table::{MeasuredSpec, SituationTable};
 use crate::{IdleMean, Provenance, SchedulerSpec, SpecError, ThrottleSpec};
 use raidlab_types::number::saturating_u64;
 use raidlab_types::{Duration, OpKind, Seed};
@@ -72,7 +72,7 @@ impl EmpiricalSpec {
         self.measured.is_empty() || self.measured.iter().any(MeasuredSpec::is_write)
     }
 
-    fn table(&self) -> Result<Option<Table>, SpecError> {
+    fn table(&self) -> Result<Option<SituationTable>, SpecError> {
         if self.measured.is_empty() {
             return Ok(None);
         }
@@ -81,7 +81,7 @@ impl EmpiricalSpec {
                 return Err(SpecError::new(key, "stands beside [[measured]]; accepted: one of the two"));
             }
         }
-        Table::new(&self.probabilities, &self.measured).map(Some)
+        SituationTable::new(&self.probabilities, &self.measured).map(Some)
     }
 
     fn quantiles(&self, kind: OpKind) -> &[(f64, f64)] {
@@ -104,27 +104,28 @@ fn key(kind: OpKind) -> &'static str {
 pub(crate) struct Empirical {
     pub capacity_sectors: u64,
     pub servers: usize,
-    times: Times,
+    times: DrawnTimes,
     sector_bytes: u32,
     seed: Seed,
 }
 
 /// What times are drawn from; in boxes, for no device is to be larger for it.
 #[derive(Debug, Clone)]
-enum Times {
+enum DrawnTimes {
     /// Of reads and of writes.
     Plain(Box<[Quantiles; 2]>),
-    Table(Box<Table>),
+    Situations(Box<SituationTable>),
 }
 
 impl Empirical {
     pub(crate) fn new(spec: &EmpiricalSpec, seed: Seed) -> Result<Self, SpecError> {
         let capacity_sectors = whole_sectors(spec.capacity_bytes, spec.sector_bytes)?;
         let times = match spec.table()? {
-            Some(table) => Times::Table(Box::new(table)),
-            None => {
-                Times::Plain(Box::new([Quantiles::new("read", &spec.read)?, Quantiles::new("write", &spec.write)?]))
-            }
+            Some(table) => DrawnTimes::Situations(Box::new(table)),
+            None => DrawnTimes::Plain(Box::new([
+                Quantiles::new("read", &spec.read)?,
+                Quantiles::new("write", &spec.write)?,
+            ])),
         };
         let (servers, sector_bytes) = (check_servers(spec.servers)?, spec.sector_bytes);
         Ok(Empirical { capacity_sectors, servers, times, sector_bytes, seed: seed.named("service") })
@@ -133,8 +134,8 @@ impl Empirical {
     /// The same device with draws of its own.
     pub(crate) fn twin(&self, seed: Seed) -> Self {
         let times = match &self.times {
-            Times::Plain(quantiles) => Times::Plain(quantiles.clone()),
-            Times::Table(table) => Times::Table(Box::new(table.twin())),
+            DrawnTimes::Plain(quantiles) => DrawnTimes::Plain(quantiles.clone()),
+            DrawnTimes::Situations(table) => DrawnTimes::Situations(Box::new(table.twin())),
         };
         Empirical { seed: seed.named("service"), times, ..*self }
     }
@@ -157,8 +158,10 @@ impl Empirical {
     #[inline]
     fn draw(&mut self, command: &Command, probability: f64, present: usize) -> Service {
         let overhead = match &mut self.times {
-            Times::Plain(quantiles) => quantiles[usize::from(command.kind != OpKind::Read)].quantile_ns(probability),
-            Times::Table(table) => table.quantile_ns(command, self.sector_bytes, present, probability),
+            DrawnTimes::Plain(quantiles) => {
+                quantiles[usize::from(command.kind != OpKind::Read)].quantile_ns(probability)
+            }
+            DrawnTimes::Situations(table) => table.quantile_ns(command, self.sector_bytes, present, probability),
         };
         Service { overhead, ..Service::default() }
     }

@@ -71,15 +71,15 @@ impl MeasuredSpec {
 
 /// All situations, and what the device did last.
 #[derive(Debug, Clone)]
-pub(crate) struct Table {
-    shared: Arc<Shared>,
+pub(crate) struct SituationTable {
+    shared: Arc<MeasuredSituations>,
     /// Start, end and kind of the last operations, from the oldest at `next` round.
     last: [(u64, u64, MeasuredOp); REMEMBERED],
     next: usize,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct MeasuredSituations {
     probabilities: Vec<f64>,
     /// By operation and place; empty where nothing was measured.
     situations: [[Vec<OneSize>; 3]; 2],
@@ -133,8 +133,8 @@ impl OneSize {
     }
 }
 
-impl Table {
-    pub(crate) fn new(probabilities: &[f64], rows: &[MeasuredSpec]) -> Result<Table, SpecError> {
+impl SituationTable {
+    pub(crate) fn new(probabilities: &[f64], rows: &[MeasuredSpec]) -> Result<SituationTable, SpecError> {
         let ends = probabilities.first() == Some(&0.0) && probabilities.last() == Some(&1.0);
         if !ends || probabilities.windows(2).any(|pair| pair[0].partial_cmp(&pair[1]) != Some(std::cmp::Ordering::Less))
         {
@@ -156,16 +156,16 @@ impl Table {
                 ));
             }
         }
-        Ok(Table::fresh(Arc::new(Shared { probabilities: probabilities.to_vec(), situations })))
+        Ok(SituationTable::fresh(Arc::new(MeasuredSituations { probabilities: probabilities.to_vec(), situations })))
     }
 
-    fn fresh(shared: Arc<Shared>) -> Table {
-        Table { shared, last: [(u64::MAX, u64::MAX, MeasuredOp::Read); REMEMBERED], next: 0 }
+    fn fresh(shared: Arc<MeasuredSituations>) -> SituationTable {
+        SituationTable { shared, last: [(u64::MAX, u64::MAX, MeasuredOp::Read); REMEMBERED], next: 0 }
     }
 
     /// The same times, with nothing done before.
-    pub(crate) fn twin(&self) -> Table {
-        Table::fresh(self.shared.clone())
+    pub(crate) fn twin(&self) -> SituationTable {
+        SituationTable::fresh(self.shared.clone())
     }
 
     /// The time of a command that begins with `present` there, in ns.
@@ -207,7 +207,7 @@ impl Table {
     }
 }
 
-impl Shared {
+impl MeasuredSituations {
     fn time_ns(&self, op: MeasuredOp, place: Neighbourhood, bytes: f64, depth: f64, probability: f64) -> f64 {
         // What only reads were measured of is never written: whoever makes the device asks `takes_writes` first.
         let of = match &self.situations[op as usize] {
@@ -289,8 +289,8 @@ mod tests {
         ]
     }
 
-    fn table() -> Table {
-        Table::new(&[0.0, 0.5, 1.0], &rows()).unwrap()
+    fn table() -> SituationTable {
+        SituationTable::new(&[0.0, 0.5, 1.0], &rows()).unwrap()
     }
 
     fn of(kind: OpKind, lba: u64, sectors: u64) -> Command {
@@ -335,17 +335,17 @@ mod tests {
         let key = |change: &dyn Fn(&mut Vec<MeasuredSpec>)| {
             let mut rows = rows();
             change(&mut rows);
-            Table::new(&[0.0, 0.5, 1.0], &rows).unwrap_err().key
+            SituationTable::new(&[0.0, 0.5, 1.0], &rows).unwrap_err().key
         };
         assert_eq!(key(&|rows| rows[1].us[2] = 1.0), "measured[1].us");
         assert_eq!(key(&|rows| rows[2].us[1] = f64::NAN), "measured[2].us");
-        assert_eq!(key(&|rows| rows[2].us.truncate(1)), "measured[2].us");
+        assert_eq!(key(&|rows| rows[2].us.truncate(2)), "measured[2].us");
         assert_eq!(key(&|rows| rows[3].bytes = 0), "measured[3].bytes");
         assert_eq!(key(&|rows| rows[3].depth = 0), "measured[3].depth");
         assert_eq!(key(&|rows| rows[1].depth = 1), "measured[2].depth", "stands twice");
         assert_eq!(key(&|rows| rows[3].place = Neighbourhood::Rewrite), "measured[3].place");
         assert_eq!(key(&|rows| rows.retain(|row| row.place != Neighbourhood::Random)), "measured");
-        assert_eq!(Table::new(&[0.0, 0.9], &rows()).unwrap_err().key, "probabilities");
-        assert_eq!(Table::new(&[0.0, f64::NAN, 1.0], &rows()).unwrap_err().key, "probabilities");
+        assert_eq!(SituationTable::new(&[0.0, 0.9], &rows()).unwrap_err().key, "probabilities");
+        assert_eq!(SituationTable::new(&[0.0, f64::NAN, 1.0], &rows()).unwrap_err().key, "probabilities");
     }
 }
