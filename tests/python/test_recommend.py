@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import html
+import io
 import json
 import math
 import random
@@ -28,7 +29,7 @@ from raidlab.recommend.words import load_words
 from raidlab.report.recommendation import render_recommendation
 from raidlab.results.recommendation import RECOMMENDATION, Recommendation, read_recommendation
 from raidlab.run.interrupt import StopFlag
-from raidlab.run.progress import Progress
+from raidlab.run.progress import PlainLines, Progress
 from raidlab.stats.selection import FIRST_REPEATS, remaining, standing
 from raidlab.study import load_study
 
@@ -600,3 +601,20 @@ def test_what_nothing_can_meet_is_answered_at_once(case: str) -> None:
 def test_rules_that_are_of_whole_files_are_no_needs() -> None:
     with pytest.raises(InputError, match=r"asks for whole files, not for requests"):
         need_of(need(workload=[{"study": "hauser1996"}]))
+
+
+def test_the_time_left_follows_what_is_expected_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, told = iter([0.0, 10.0, 20.0, 30.0]), io.StringIO()
+    monkeypatch.setattr("raidlab.run.progress.time.monotonic", lambda: next(clock))
+    lines = PlainLines(told)
+    lines.begin("simulating", 4000, unit="request")
+    lines.advance(1000)
+    lines.expect(10_000)
+    lines.advance(4000)
+    lines.end()
+    assert told.getvalue().splitlines() == [
+        "simulating: 4,000 requests to run",
+        "simulating: 1,000 of about 4,000 requests, 30 s left",
+        "simulating: 5,000 of about 10,000 requests, 20 s left",
+        "simulating: 5,000 requests in 30.0 s",
+    ]
