@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from raidlab.analysis.metrics import Analysis
+from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.api import analyse, run_study
 from raidlab.directory import Directory
-from raidlab.report.figures import Panel, make_figures, quantities, total_time
+from raidlab.report.figures import Panel, make_figures, over_blocks, quantities, total_time
+from raidlab.report.figures.chart import Mark
+from raidlab.study import load_study
 
 STUDY = """
 name = "lines"
@@ -111,3 +113,11 @@ def test_both_are_drawn(analysis: Analysis, tmp_path: Path) -> None:
         with Directory.open(tmp_path) as folder:
             assert all(path.stat().st_size > 1000 for path in figure.save(folder))
         figure.specifications()
+
+
+def test_a_run_in_which_nothing_was_done_has_a_place_on_a_logarithmic_axis() -> None:
+    spec = next(figure for figure in load_study("uselton2000").study.figure if figure.number == "Figure 2")
+    metric = next(metric for metric in METRICS if metric.kind == "throughput_mb_s")
+    marks = [Mark("4+p", 5.0, 0.5, (0.0, 9.0)), Mark("4+p", 50.0, 8.0, (40.0, 60.0))]
+    drawn = str(over_blocks._chart(marks, [], ["4+p"], spec, metric, "read", "block (KiB)").to_dict())
+    assert "9.0" in drawn and "60.0" in drawn

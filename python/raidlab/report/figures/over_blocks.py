@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import altair as alt
@@ -116,7 +116,8 @@ def _chart(
     y_title = axis_title([metric])
     if spec.scale == "log":
         xs = {mark.x for mark in marks}
-        ends = [end for mark in [*marks, *over] for end in mark.interval or ()]
+        ends = [end for mark in [*marks, *over] for end in mark.interval or () if end > 0]
+        marks = [_from(mark, min(ends)) for mark in marks]
         # Sizes are few and speak for themselves; of amounts there is one for each size and number, and few are round.
         speak = len(xs) <= _MOST_TICKS and all((2 * x).is_integer() for x in xs)
         ticks = sorted(xs) if speak else _decades(min(xs), max(xs))
@@ -146,6 +147,13 @@ def _chart(
         *hollow_layers(over, axes, shape, y_title),
     ]
     return layered(layers, title, PANEL_WIDTH + 60, PANEL_HEIGHT + 50)
+
+
+def _from(mark: Mark, least: float) -> Mark:
+    """A mark whose stroke begins no lower than the axis: a run in which nothing was done in time has no logarithm."""
+    if mark.interval is None or mark.interval[0] >= least:
+        return mark
+    return replace(mark, interval=(least, max(least, mark.interval[1])))
 
 
 def _ticks(low: float, high: float) -> list[float]:
