@@ -5,6 +5,7 @@ use super::{locked_pieces, runs, Content, Level, NodeLayout, Personality, Surrou
 use crate::layout::{Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
+use crate::weakness::Weakness;
 use raidlab_types::{Extent, RequestError};
 
 /// Pieces by which ranges are locked on a mirror that no striping node stands above: 1 MiB of 512-byte sectors.
