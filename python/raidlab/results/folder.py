@@ -3,8 +3,8 @@
 Invariants:
 
 - Append-only while running: each outcome is one line of ``parts.jsonl``, written before the next cell begins, so that
-  a crash loses at most the cell that was being measured (`parts` says what a machine without power loses). The facts of the run stand in the same file: it is enough to
-  finish the run, or to go on with it.
+  a crash loses at most the cell that was being measured (`parts` says what a machine without power loses). The facts of
+  the run stand in the same file: it is enough to finish the run, or to go on with it.
 - A folder is made new, and written into by no run but its own, which may be resumed (`resume`).
 """
 
