@@ -54,8 +54,9 @@ def sample_of(situation: Situation, turn: int, answer: CellAnswer) -> Sample:
     """What an answer says of a situation."""
     of: Mapping[Op, Tally] = {"read": answer["read"], "write": answer["write"], "mixed": answer["all"]}
     tally = of[situation.op]
-    # The virtual clock has none.
-    workers = answer.get("accounting", {}).get("workers", [])
+    # The virtual clock costs none.
+    spent = answer.get("accounting")
+    worked_ns = spent["user_ns"] + spent["system_ns"] if spent is not None else 0
     return Sample(
         situation,
         turn,
@@ -64,7 +65,7 @@ def sample_of(situation: Situation, turn: int, answer: CellAnswer) -> Sample:
         mean_ns=tally["response_mean_ns"],
         mean_of_all_ns=answer["all"]["response_mean_ns"],
         times=Histogram.of(tally["response"]),
-        processor_share=sum((one["user_ns"] or 0) + (one["system_ns"] or 0) for one in workers) / answer["elapsed_ns"],
+        processor_share=worked_ns / answer["elapsed_ns"],
     )
 
 
