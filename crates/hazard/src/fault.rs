@@ -20,7 +20,7 @@ pub struct FaultRates {
 
 /// A thing that goes wrong, or a new member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FaultKind {
+pub enum MemberFaultKind {
     /// The member answers no more; the array is told, or finds it out.
     Death { told: bool },
     /// Its sector becomes unreadable.
@@ -33,31 +33,31 @@ pub enum FaultKind {
 
 /// One thing that goes wrong with one member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault {
+pub struct MemberFault {
     /// The step of the run, or the first after it in which it can be.
     pub at: u64,
     pub leaf: usize,
-    pub kind: FaultKind,
+    pub kind: MemberFaultKind,
 }
 
 /// As a command line has it: `lost:2@31`, `found-lost:2@31`, `bad:2/7@31`, `write-error:2@31`, `new:2@40`.
-impl fmt::Display for Fault {
+impl fmt::Display for MemberFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault { at, leaf, kind } = self;
+        let MemberFault { at, leaf, kind } = self;
         match kind {
-            FaultKind::Death { told: true } => write!(f, "lost:{leaf}@{at}"),
-            FaultKind::Death { told: false } => write!(f, "found-lost:{leaf}@{at}"),
-            FaultKind::BadSector { lba } => write!(f, "bad:{leaf}/{lba}@{at}"),
-            FaultKind::WriteError => write!(f, "write-error:{leaf}@{at}"),
-            FaultKind::Replacement => write!(f, "new:{leaf}@{at}"),
+            MemberFaultKind::Death { told: true } => write!(f, "lost:{leaf}@{at}"),
+            MemberFaultKind::Death { told: false } => write!(f, "found-lost:{leaf}@{at}"),
+            MemberFaultKind::BadSector { lba } => write!(f, "bad:{leaf}/{lba}@{at}"),
+            MemberFaultKind::WriteError => write!(f, "write-error:{leaf}@{at}"),
+            MemberFaultKind::Replacement => write!(f, "new:{leaf}@{at}"),
         }
     }
 }
 
-impl FromStr for Fault {
+impl FromStr for MemberFault {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Fault, String> {
+    fn from_str(text: &str) -> Result<MemberFault, String> {
         let wrong =
             || format!("{text}: accepted are lost:LEAF@STEP, found-lost:, bad:LEAF/SECTOR@, write-error:, new:");
         let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
@@ -65,14 +65,14 @@ impl FromStr for Fault {
         let (place, at) = rest.split_once('@').ok_or_else(wrong)?;
         let (leaf, lba) = place.split_once('/').map_or((place, None), |(leaf, lba)| (leaf, Some(lba)));
         let kind = match (kind, lba) {
-            ("lost", None) => FaultKind::Death { told: true },
-            ("found-lost", None) => FaultKind::Death { told: false },
-            ("bad", Some(lba)) => FaultKind::BadSector { lba: number(lba)? },
-            ("write-error", None) => FaultKind::WriteError,
-            ("new", None) => FaultKind::Replacement,
+            ("lost", None) => MemberFaultKind::Death { told: true },
+            ("found-lost", None) => MemberFaultKind::Death { told: false },
+            ("bad", Some(lba)) => MemberFaultKind::BadSector { lba: number(lba)? },
+            ("write-error", None) => MemberFaultKind::WriteError,
+            ("new", None) => MemberFaultKind::Replacement,
             _ => return Err(wrong()),
         };
-        Ok(Fault { at: number(at)?, leaf: leaf.parse().map_err(|_| wrong())?, kind })
+        Ok(MemberFault { at: number(at)?, leaf: leaf.parse().map_err(|_| wrong())?, kind })
     }
 }
 
@@ -83,10 +83,10 @@ mod tests {
     #[test]
     fn a_fault_reads_as_it_is_written() {
         for text in ["lost:2@31", "found-lost:2@31", "bad:2/7@31", "write-error:0@1", "new:12@40"] {
-            assert_eq!(text.parse::<Fault>().map(|fault| fault.to_string()), Ok(text.to_owned()));
+            assert_eq!(text.parse::<MemberFault>().map(|fault| fault.to_string()), Ok(text.to_owned()));
         }
         for text in ["lost:2", "bad:2@31", "lost:2/7@31", "gone:2@31", "new:x@1", ""] {
-            assert!(text.parse::<Fault>().is_err(), "{text}");
+            assert!(text.parse::<MemberFault>().is_err(), "{text}");
         }
     }
 }

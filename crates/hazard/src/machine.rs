@@ -6,7 +6,7 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 
-use super::fault::{Fault, FaultKind, FaultRates};
+use super::fault::{FaultRates, MemberFault, MemberFaultKind};
 use super::model::ReferenceModel;
 use super::trees::{sound, Losses};
 use super::{combine, move_pieces, Bench};
@@ -34,11 +34,11 @@ struct RequestInFlight {
 }
 
 /// What goes wrong.
-pub struct Faults {
+pub struct FaultSource {
     /// How often, and whether within what the tree bears.
     pub rates: FaultRates,
     /// These, in order, instead of any drawn.
-    pub given: Option<Vec<Fault>>,
+    pub given: Option<Vec<MemberFault>>,
 }
 
 /// The simulator.
@@ -53,9 +53,9 @@ pub struct Machine {
     trouble: CounterRng,
     tree: Tree,
     sizes: Vec<u64>,
-    given: Faults,
+    given: FaultSource,
     /// What has gone wrong, in order.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<MemberFault>,
     members: Vec<Vec<u8>>,
     dead: Vec<bool>,
     /// Dead for having failed to write, and still answers.
@@ -83,7 +83,14 @@ pub struct Machine {
 impl Machine {
     /// A filled array, whose every choice comes from `seed` but those of `order`; `None` where a member is too small for the
     /// tree.
-    pub fn new(tree: &Tree, sizes: &[u64], policy: Policy, faults: Faults, seed: Seed, order: Seed) -> Option<Machine> {
+    pub fn new(
+        tree: &Tree,
+        sizes: &[u64],
+        policy: Policy,
+        faults: FaultSource,
+        seed: Seed,
+        order: Seed,
+    ) -> Option<Machine> {
         let mut bench = Bench::with_sizes(tree, sizes, policy, 1)?;
         bench.fill(&mut seed.child(0).draws());
         Some(Machine {
@@ -228,11 +235,11 @@ impl Machine {
     fn make_trouble(&mut self) {
         let Some(given) = &mut self.given.given else { return self.draw_trouble() };
         let now = self.now;
-        let is_due = |fault: &mut Fault| fault.at <= now && fault.kind != FaultKind::WriteError;
-        let due: Vec<Fault> = given.extract_if(.., is_due).collect();
+        let is_due = |fault: &mut MemberFault| fault.at <= now && fault.kind != MemberFaultKind::WriteError;
+        let due: Vec<MemberFault> = given.extract_if(.., is_due).collect();
         for fault in due {
             // Somebody may not be known to be gone yet.
-            if !self.befall(fault) && fault.kind == FaultKind::Replacement {
+            if !self.befall(fault) && fault.kind == MemberFaultKind::Replacement {
                 self.given.given.get_or_insert_default().push(fault);
             }
         }
@@ -249,31 +256,31 @@ impl Machine {
         let leaf = self.trouble.below(self.dead.len() as u64) as usize;
         let lba = self.trouble.below(self.sizes[leaf]);
         let all = [
-            (dies, FaultKind::Death { told }),
-            (is_new, FaultKind::Replacement),
-            (is_bad, FaultKind::BadSector { lba }),
+            (dies, MemberFaultKind::Death { told }),
+            (is_new, MemberFaultKind::Replacement),
+            (is_bad, MemberFaultKind::BadSector { lba }),
         ];
         for (_, kind) in all.into_iter().filter(|(is_so, _)| *is_so) {
-            self.befall(Fault { at, leaf, kind });
+            self.befall(MemberFault { at, leaf, kind });
         }
     }
 
     /// Lets it happen, if it may; whether it has.
-    fn befall(&mut self, fault: Fault) -> bool {
-        let Fault { leaf, kind, .. } = fault;
+    fn befall(&mut self, fault: MemberFault) -> bool {
+        let MemberFault { leaf, kind, .. } = fault;
         let happens = match kind {
-            FaultKind::Death { .. } => self.may_befall(Some(leaf), None),
-            FaultKind::BadSector { lba } => self.may_befall(None, Some((leaf, lba))),
-            FaultKind::WriteError => false,
-            FaultKind::Replacement => self.replace(leaf),
+            MemberFaultKind::Death { .. } => self.may_befall(Some(leaf), None),
+            MemberFaultKind::BadSector { lba } => self.may_befall(None, Some((leaf, lba))),
+            MemberFaultKind::WriteError => false,
+            MemberFaultKind::Replacement => self.replace(leaf),
         };
         match kind {
-            FaultKind::Death { told } if happens => self.kill(leaf, told),
-            FaultKind::BadSector { lba } if happens => self.spoil((leaf, lba)),
+            MemberFaultKind::Death { told } if happens => self.kill(leaf, told),
+            MemberFaultKind::BadSector { lba } if happens => self.spoil((leaf, lba)),
             _ => {}
         }
         if happens {
-            self.faults.push(Fault { at: self.now, ..fault });
+            self.faults.push(MemberFault { at: self.now, ..fault });
         }
         happens
     }
@@ -285,14 +292,15 @@ impl Machine {
     /// Whether a write of `leaf` that takes effect now is to fail.
     fn write_fails(&mut self, leaf: usize) -> bool {
         let (now, rate) = (self.now, self.given.rates.write_errors);
-        let is_due = |fault: &Fault| fault.at <= now && fault.leaf == leaf && fault.kind == FaultKind::WriteError;
+        let is_due =
+            |fault: &MemberFault| fault.at <= now && fault.leaf == leaf && fault.kind == MemberFaultKind::WriteError;
         let asked = match &mut self.given.given {
             None => rate > 0 && self.trouble.below(1000) < rate,
             Some(given) => given.iter().position(is_due).map(|i| given.remove(i)).is_some(),
         };
         let fails = asked && self.may_befall(Some(leaf), None);
         if fails {
-            self.faults.push(Fault { at: now, leaf, kind: FaultKind::WriteError });
+            self.faults.push(MemberFault { at: now, leaf, kind: MemberFaultKind::WriteError });
         }
         fails
     }

@@ -11,8 +11,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
 
 use raidlab_array::Weakness;
-use raidlab_hazard::fault::Fault;
-use raidlab_hazard::schedule::{BrokenPromise, Schedule, CAN_BE_WEAKENED, LEVELS};
+use raidlab_hazard::fault::MemberFault;
+use raidlab_hazard::schedule::{BrokenPromise, FaultSchedule, CAN_BE_WEAKENED, LEVELS};
 use raidlab_hazard::shrink::{catch, shrink, Catch, MOST_FAULTS, MOST_REQUESTS};
 use raidlab_types::number::f64_from;
 use std::process::ExitCode;
@@ -34,7 +34,7 @@ struct Arguments {
     replay: Option<u64>,
     weaknesses: Vec<Weakness>,
     requests: Option<Vec<u64>>,
-    faults: Option<Vec<Fault>>,
+    faults: Option<Vec<MemberFault>>,
     order: u64,
 }
 
@@ -89,7 +89,7 @@ fn arguments() -> Result<Arguments, String> {
 }
 
 /// Runs a schedule; one in a hundred twice.
-fn run(schedule: &Schedule) -> Result<Option<raidlab_hazard::machine::Machine>, BrokenPromise> {
+fn run(schedule: &FaultSchedule) -> Result<Option<raidlab_hazard::machine::Machine>, BrokenPromise> {
     let ran = schedule.run()?;
     if let Some(machine) = ran.as_ref().filter(|_| schedule.seed.is_multiple_of(SAME_EVERY)) {
         let again = schedule.run()?.map(|machine| machine.digest);
@@ -102,7 +102,7 @@ fn run(schedule: &Schedule) -> Result<Option<raidlab_hazard::machine::Machine>, 
 }
 
 /// Tells of a broken promise, in short.
-fn tell(schedule: Schedule, broken: BrokenPromise) {
+fn tell(schedule: FaultSchedule, broken: BrokenPromise) {
     let (schedule, broken) = shrink(schedule, broken);
     eprintln!("broken: {}\n  {}\n  raidlab-hazard {schedule}", broken.what, schedule.tree());
 }
@@ -122,7 +122,7 @@ struct ScheduleCounts {
 impl ScheduleCounts {
     /// Runs one schedule; whether every promise was kept.
     fn run(&self, seed: u64) -> bool {
-        let schedule = Schedule::of(seed);
+        let schedule = FaultSchedule::of(seed);
         match run(&schedule) {
             Ok(None) => {}
             Ok(Some(machine)) => {
@@ -195,7 +195,7 @@ fn told(weakness: Weakness, caught: Option<&Catch>) -> bool {
     };
     let Catch { schedules, schedule, broken } = found;
     let (requests, faults) = (schedule.requests.len(), schedule.fault_count());
-    let without = Schedule { weakness: None, ..schedule.clone() };
+    let without = FaultSchedule { weakness: None, ..schedule.clone() };
     let is_its_own = without.run().is_ok();
     let word = if !is_its_own {
         "BROKEN WITHOUT IT"
@@ -236,10 +236,10 @@ fn all_caught(asked: &Arguments) -> bool {
 
 /// Repeats a schedule; whether every promise was kept.
 fn replayed(seed: u64, asked: Arguments) -> bool {
-    let drawn = Schedule::of(seed);
+    let drawn = FaultSchedule::of(seed);
     let requests = asked.requests.unwrap_or_else(|| drawn.requests.clone());
     let weakness = asked.weaknesses.first().copied();
-    let schedule = Schedule { requests, faults: asked.faults, order: asked.order, weakness, ..drawn };
+    let schedule = FaultSchedule { requests, faults: asked.faults, order: asked.order, weakness, ..drawn };
     match run(&schedule) {
         Err(broken) => eprintln!("broken: {}\n  {}\n  raidlab-hazard {schedule}", broken.what, schedule.tree()),
         Ok(None) => println!("no array: a member is too small for {}", schedule.tree()),

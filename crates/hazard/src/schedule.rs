@@ -1,7 +1,7 @@
 //! Schedules: a tree, a policy, requests and faults, all drawn from one seed.
 
-use crate::fault::{Fault, FaultKind, FaultRates};
-use crate::machine::{Faults, Machine};
+use crate::fault::{FaultRates, MemberFault, MemberFaultKind};
+use crate::machine::{FaultSource, Machine};
 use crate::trees::{copies_of, random_layout, random_tree, text, ReplayLine};
 use crate::{as_md_in_parts, random_policy};
 use raidlab_array::{Policy, Rotation, Tree, Weakness};
@@ -71,14 +71,14 @@ pub const CAN_BE_WEAKENED: bool = cfg!(feature = "weakened");
 
 /// One run in full: of which array what is asked, what goes wrong, and in which order it all happens.
 #[derive(Debug, Clone)]
-pub struct Schedule {
+pub struct FaultSchedule {
     /// The array and the requests.
     pub seed: u64,
     pub rates: FaultRates,
     /// Which of the seed's requests are offered, by number.
     pub requests: Vec<u64>,
     /// What goes wrong, instead of what the seed draws.
-    pub faults: Option<Vec<Fault>>,
+    pub faults: Option<Vec<MemberFault>>,
     /// The order of everything.
     pub order: u64,
     /// The array's deliberate fault, if it has one.
@@ -93,19 +93,19 @@ pub struct BrokenPromise {
     pub step: u64,
     /// Requests that had been offered, and what had gone wrong.
     pub offered: usize,
-    pub faults: Vec<Fault>,
+    pub faults: Vec<MemberFault>,
 }
 
-impl Schedule {
+impl FaultSchedule {
     /// What a seed draws, with the faults that go with it.
-    pub fn of(seed: u64) -> Schedule {
-        Schedule::with(seed, MIXES[(seed % MIXES.len() as u64) as usize])
+    pub fn of(seed: u64) -> FaultSchedule {
+        FaultSchedule::with(seed, MIXES[(seed % MIXES.len() as u64) as usize])
     }
 
     /// What a seed draws, with faults of these rates.
-    pub fn with(seed: u64, rates: FaultRates) -> Schedule {
+    pub fn with(seed: u64, rates: FaultRates) -> FaultSchedule {
         let requests = (1..=REQUESTS).collect();
-        Schedule { seed, rates, requests, faults: None, order: 0, weakness: None }
+        FaultSchedule { seed, rates, requests, faults: None, order: 0, weakness: None }
     }
 
     /// The array before the first request, and how many are in flight at most; `None` where a member is too small for the
@@ -117,7 +117,7 @@ impl Schedule {
         let sizes: Vec<u64> = (0..tree.leaves()).map(|_| 6 + rng.below(10)).collect();
         let policy = random_machine_policy(&mut rng);
         let depth = 1 + rng.below(12) as usize;
-        let faults = Faults { rates: self.rates, given: self.faults.clone() };
+        let faults = FaultSource { rates: self.rates, given: self.faults.clone() };
         let mut machine = Machine::new(&tree, &sizes, policy, faults, seed.child(1), seed.child(2).child(self.order))?;
         machine.level = level;
         #[cfg(feature = "weakened")]
@@ -155,16 +155,16 @@ impl Schedule {
     }
 }
 
-impl Schedule {
-    /// Faults among what is given to happen: a new member is none.
+impl FaultSchedule {
+    /// FaultSource among what is given to happen: a new member is none.
     pub fn fault_count(&self) -> usize {
-        let is_fault = |fault: &&Fault| fault.kind != FaultKind::Replacement;
+        let is_fault = |fault: &&MemberFault| fault.kind != MemberFaultKind::Replacement;
         self.faults.iter().flatten().filter(is_fault).count()
     }
 }
 
 /// The options that repeat it.
-impl fmt::Display for Schedule {
+impl fmt::Display for FaultSchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "--replay {}", self.seed)?;
         if let Some(weakness) = self.weakness {
@@ -173,7 +173,7 @@ impl fmt::Display for Schedule {
         let list = |words: Vec<String>| if words.is_empty() { "none".to_owned() } else { words.join(",") };
         if let Some(faults) = &self.faults {
             let requests = list(self.requests.iter().map(u64::to_string).collect());
-            let faults = list(faults.iter().map(Fault::to_string).collect());
+            let faults = list(faults.iter().map(MemberFault::to_string).collect());
             write!(f, " --requests {requests} --faults {faults} --order {}", self.order)?;
         }
         Ok(())
@@ -185,7 +185,7 @@ impl fmt::Display for Schedule {
 /// # Panics
 /// Where the array breaks a promise: what it broke is the message.
 pub fn ran(seed: u64, rates: FaultRates) -> Option<Machine> {
-    let schedule = Schedule::with(seed, rates);
+    let schedule = FaultSchedule::with(seed, rates);
     let _replay = ReplayLine(format!("run({seed}, {rates:?}) of {}", schedule.tree()));
     let (mut machine, depth) = schedule.begin()?;
     schedule.finish(&mut machine, depth);

@@ -4,8 +4,8 @@
 //! dozen other orders, with its faults at other times, for the order that broke the promise has lost its meaning without
 //! what was left out.
 
-use crate::fault::Fault;
-use crate::schedule::{BrokenPromise, Schedule};
+use crate::fault::MemberFault;
+use crate::schedule::{BrokenPromise, FaultSchedule};
 use raidlab_array::Weakness;
 use raidlab_types::{CounterRng, Seed};
 
@@ -13,10 +13,10 @@ use raidlab_types::{CounterRng, Seed};
 const ORDERS: u64 = 100;
 
 /// Leaves out of `schedule`, which broke a promise so, whatever is not needed to break one.
-pub fn shrink(schedule: Schedule, broken: BrokenPromise) -> (Schedule, BrokenPromise) {
+pub fn shrink(schedule: FaultSchedule, broken: BrokenPromise) -> (FaultSchedule, BrokenPromise) {
     let mut best = (schedule, broken);
     // As it was, with its faults written down and without what came after.
-    let written = Schedule { faults: Some(best.1.faults.clone()), ..best.0.clone() };
+    let written = FaultSchedule { faults: Some(best.1.faults.clone()), ..best.0.clone() };
     let _ = tried(&mut best, written, 1);
     loop {
         let before = size(&best.0);
@@ -27,7 +27,7 @@ pub fn shrink(schedule: Schedule, broken: BrokenPromise) -> (Schedule, BrokenPro
                 schedule.requests.drain(from..to);
             },
         );
-        let faults = |schedule: &Schedule| schedule.faults.as_ref().map_or(0, Vec::len);
+        let faults = |schedule: &FaultSchedule| schedule.faults.as_ref().map_or(0, Vec::len);
         leave_out(&mut best, faults, |schedule, from, to| {
             schedule.faults.get_or_insert_default().drain(from..to);
         });
@@ -43,7 +43,7 @@ pub struct Catch {
     /// Which schedule was the first to do it.
     pub schedules: u64,
     /// A short one that does it.
-    pub schedule: Schedule,
+    pub schedule: FaultSchedule,
     pub broken: BrokenPromise,
 }
 
@@ -63,7 +63,7 @@ impl Catch {
 /// Looks for schedules that catch the fault, from the seed `first` on, and makes them short until one is.
 pub fn catch(weakness: Weakness, first: u64, schedules: u64) -> Option<Catch> {
     let mut catches = (0..schedules).filter_map(|number| {
-        let schedule = Schedule { weakness: Some(weakness), ..Schedule::of(first + number) };
+        let schedule = FaultSchedule { weakness: Some(weakness), ..FaultSchedule::of(first + number) };
         let broken = schedule.run().err()?;
         let (schedule, broken) = shrink(schedule, broken);
         Some(Catch { schedules: number + 1, schedule, broken })
@@ -74,15 +74,15 @@ pub fn catch(weakness: Weakness, first: u64, schedules: u64) -> Option<Catch> {
     Some(Catch { schedules, ..shorter.unwrap_or(found) })
 }
 
-fn size(schedule: &Schedule) -> usize {
+fn size(schedule: &FaultSchedule) -> usize {
     schedule.requests.len() + schedule.faults.as_ref().map_or(0, Vec::len)
 }
 
 /// Leaves out runs of something of which there are `count`, from long to short.
 fn leave_out(
-    best: &mut (Schedule, BrokenPromise),
-    count: impl Fn(&Schedule) -> usize,
-    drain: impl Fn(&mut Schedule, usize, usize),
+    best: &mut (FaultSchedule, BrokenPromise),
+    count: impl Fn(&FaultSchedule) -> usize,
+    drain: impl Fn(&mut FaultSchedule, usize, usize),
 ) {
     let mut run = count(&best.0).div_ceil(2);
     while run > 0 {
@@ -99,8 +99,8 @@ fn leave_out(
 }
 
 /// Leaves out two faults at once: a loss and the new member after it.
-fn leave_out_pairs(best: &mut (Schedule, BrokenPromise)) {
-    let count = |best: &(Schedule, BrokenPromise)| best.0.faults.as_ref().map_or(0, Vec::len);
+fn leave_out_pairs(best: &mut (FaultSchedule, BrokenPromise)) {
+    let count = |best: &(FaultSchedule, BrokenPromise)| best.0.faults.as_ref().map_or(0, Vec::len);
     let mut first = 0;
     while first + 2 < count(best) {
         // Neighbours have been tried.
@@ -116,7 +116,7 @@ fn leave_out_pairs(best: &mut (Schedule, BrokenPromise)) {
 }
 
 /// Takes the candidate if it breaks a promise in one of so many orders.
-fn tried(best: &mut (Schedule, BrokenPromise), candidate: Schedule, orders: u64) -> bool {
+fn tried(best: &mut (FaultSchedule, BrokenPromise), candidate: FaultSchedule, orders: u64) -> bool {
     let mut rng = Seed::new(candidate.order).draws();
     for order in 0..orders {
         let mut next = candidate.clone();
@@ -141,7 +141,7 @@ fn tried(best: &mut (Schedule, BrokenPromise), candidate: Schedule, orders: u64)
 }
 
 /// Other times for faults, in the same order.
-fn retime(faults: &mut [Fault], last: u64, rng: &mut CounterRng) {
+fn retime(faults: &mut [MemberFault], last: u64, rng: &mut CounterRng) {
     let mut times: Vec<u64> = faults.iter().map(|_| 1 + rng.below(last + 1)).collect();
     times.sort_unstable();
     faults.iter_mut().zip(times).for_each(|(fault, at)| fault.at = at);

@@ -2,7 +2,7 @@
 #![cfg(feature = "weakened")]
 
 use raidlab_array::Weakness;
-use raidlab_hazard::schedule::Schedule;
+use raidlab_hazard::schedule::FaultSchedule;
 use raidlab_hazard::shrink::{catch, Catch};
 
 /// Seeds of their own, away from those that the program is usually asked for.
@@ -16,7 +16,7 @@ fn is_caught(weakness: Weakness, schedules: u64) -> Result<Catch, String> {
     if !found.is_short() {
         return Err(format!("{name}: caught by what is too long: {}", found.schedule));
     }
-    let without = Schedule { weakness: None, ..found.schedule.clone() };
+    let without = FaultSchedule { weakness: None, ..found.schedule.clone() };
     without.run().map_err(|broken| format!("{name}: {} is broken without it: {}", without, broken.what))?;
     Ok(found)
 }
@@ -46,9 +46,9 @@ fn all_of_them() -> Result<(), String> {
 #[test]
 fn what_is_given_goes_as_it_went_when_it_was_drawn() -> Result<(), String> {
     for seed in FIRST..FIRST + 60 {
-        let drawn = Schedule::of(seed);
+        let drawn = FaultSchedule::of(seed);
         let Some(machine) = drawn.run().map_err(|broken| broken.what)? else { continue };
-        let given = Schedule { faults: Some(machine.faults.clone()), ..drawn };
+        let given = FaultSchedule { faults: Some(machine.faults.clone()), ..drawn };
         let again = given.run().map_err(|broken| broken.what)?.map(|machine| machine.digest);
         if again != Some(machine.digest) {
             return Err(format!("{given} did other operations than when its faults were drawn"));
