@@ -381,7 +381,10 @@ def test_a_slow_member_takes_as_many_times_as_long_and_the_report_says_so(tmp_pa
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ('events = [{ at = "1s", slow = 5, times = 4 }]', r"events: member 5 of 5.*accepted: 0 to 4"),
+        (
+            'events = [{ at = "1s", slow = 5, times = 4 }]',
+            r"events\[0\].slow: 5: there is no such member.*accepted: 0 to 4",
+        ),
         ('events = [{ at = "1s", slow = 1 }]', r"events\[0\]: does not say what befalls which member; accepted: "),
         ('events = [{ at = "1s", fail = 1, times = 2 }]', r"events\[0\]: does not say what befalls which member"),
         ('events = [{ at = "1s", slow = 1, times = 0.5 }]', r"events\[0\].times: 0.5.*accepted"),

@@ -53,6 +53,7 @@ _LEAD_NS, _LONGEST_LEAD_NS = 1_000_000_000, 30_000_000_000
 _TRIES = 3
 _LOOK_EVERY_S = 0.1
 _CLOSING_S = 30.0
+_GONE_WITHIN_S = 10.0
 # Of this process: which measurements that it takes part in are to stop.
 _STOPPED: set[str] = set()
 
@@ -253,11 +254,20 @@ class Hosts:
             except RaidlabError:
                 raise
             except (OSError, ValueError, RuntimeError) as error:
-                if host.address in self._workers():
+                if not self._is_gone(host, _GONE_WITHIN_S):
                     raise CellFailedError(f"host {host.name}: {error}", "io", "--cluster") from None
-            if host.address not in self._workers():
+            if self._is_gone(host):
                 host.is_lost = True
                 raise HostLostError
+
+    def _is_gone(self, host: LoadHost, within_s: float = 0.0) -> bool:
+        """Whether the scheduler knows a host no more, now or a moment later: it may hear of it after we do."""
+        until_s = time.monotonic() + within_s
+        while host.address in self._workers():
+            if time.monotonic() >= until_s:
+                return False
+            time.sleep(_LOOK_EVERY_S)
+        return True
 
     def open(self, asked: MeasureRequest, *, writes: bool) -> list[TargetSpec]:
         """The targets of all hosts, one host's after another's, each said with its host's name."""
