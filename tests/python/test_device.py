@@ -218,7 +218,7 @@ def test_a_model_that_misses_is_told_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "where", "said"),
     [
-        ("", "device", "has no [[published]] figures"),
+        ("", "device", "has no [[published]] or [[held_out]] figures"),
         ("published = 3", "published", "is no list of tables"),
         ("published = [3]", "published[0]", "is not a table; accepted: a table of keys"),
         (FIGURE.replace('"a leaflet"', "3"), "published[0].source", "3: is not text; accepted: text in quotes"),

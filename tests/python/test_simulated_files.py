@@ -119,7 +119,7 @@ def test_the_work_of_a_host_is_not_modelled_where_the_host_is_real() -> None:
     with pytest.raises(_core.CellError, match="host: is modelled, and the host is real here"):
         _core.run_cell(json.dumps(request))
     whole = json.loads(_live_cell())
-    with pytest.raises(_core.CellError, match="arrays that are whole"):
+    with pytest.raises(_core.CellError, match="whole files are read from arrays of which no member is lost"):
         _core.run_cell(json.dumps({**whole, "missing": [0], "tree": json.loads(_core.parse_tree("raid1(2)"))}))
 
 

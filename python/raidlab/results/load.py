@@ -209,7 +209,7 @@ class Run:
         begins = rows.select(is_next).to_series().arg_true()
         values, counts = rows["value_ns"].to_numpy(), rows["count"].to_numpy()
         found: dict[tuple[int, str, str], Histogram] = {}
-        ends = [*begins[1:], rows.height]
+        ends = [*begins, rows.height][1:]
         for key, begin, end in zip(rows.select(keys)[begins].iter_rows(), begins, ends, strict=True):
             part = Histogram(values[begin:end], counts[begin:end])
             # The rows of one lie together, unless somebody has put them otherwise.

@@ -7,7 +7,7 @@
 //! Reference: md(4), section RAID10; the maps that md writes are in `tests/golden`.
 
 use super::choice::{choose_copy, Candidates, MdBalance};
-use super::{chunks, locked_pieces, ChunkPart, Content, Level, NodeLayout, Personality, Surroundings};
+use super::{chunks, locked_pieces, runs, ChunkPart, Content, Level, NodeLayout, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
@@ -200,6 +200,13 @@ impl Copies {
         choose_copy(planner, node, extent, Candidates { count: self.layout.copies, at, balance })
     }
 
+    /// The first copy of sectors of one chunk that can be read: the position of its child, and where it lies there.
+    fn readable_copy(&self, planner: &Planner<'_>, node: &Node, wanted: Extent) -> Option<(u32, Extent)> {
+        let part = self.chunks(wanted).next()?;
+        let mut copies = (0..self.layout.copies).map(|copy| self.on_child(&part, copy));
+        copies.find(|&(source, extent)| planner.is_readable(node.child(source), extent))
+    }
+
     /// The sectors of the node that a part is.
     fn extent_of(&self, part: &ChunkPart) -> Extent {
         let index = part.row * self.children + u64::from(part.column);
@@ -228,21 +235,24 @@ impl Copies {
                 continue;
             }
             written = true;
-            let part = self.chunks(Extent::new(up, piece.sectors)).next().expect("a part of a chunk");
-            let readable = |&(source, extent): &(u32, Extent)| planner.is_readable(node.child(source), extent);
-            let mut copies = (0..self.layout.copies).map(|copy| self.on_child(&part, copy));
-            let Some((source, from)) = copies.find(readable) else {
-                return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(self.extent_of(&part)) });
-            };
-            let to = Transfer {
-                child: position,
-                lba: piece.child_lba,
-                sectors: narrow(piece.sectors),
-                space: Space::Scratch,
-                offset: 0,
-                link,
-            };
-            copy_once(planner, (source, from), to, reads, writes);
+            let whole = Extent::new(up, piece.sectors);
+            // As for requests: where no copy gives all of it, each place may be borne by itself.
+            let is_had = self.readable_copy(planner, node, whole).is_some();
+            let run = if is_had { piece.sectors } else { planner.scratch.restored_run };
+            for wanted in runs(whole, run) {
+                let Some((source, from)) = self.readable_copy(planner, node, wanted) else {
+                    return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(wanted) });
+                };
+                let to = Transfer {
+                    child: position,
+                    lba: piece.child_lba + (wanted.lba - up),
+                    sectors: narrow(wanted.sectors),
+                    space: Space::Scratch,
+                    offset: 0,
+                    link,
+                };
+                copy_once(planner, (source, from), to, reads, writes);
+            }
         }
         if written && matches!(self.content(node, position, end), Content::Unused) {
             writes.extend(planner.completion(node, position, end));

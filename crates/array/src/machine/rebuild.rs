@@ -351,7 +351,9 @@ impl Array {
         let (layout, views) = (&self.layout, &self.views);
         for (_, rebuild) in &mut self.rebuilds {
             let Rebuild { node, leaves, .. } = rebuild;
-            leaves.retain(|&leaf| views.leaf(leaf).state == MemberState::Rebuilding);
+            // Where the node is lost itself, by neighbours that hold a chunk together, what is above it takes over later.
+            let is_lost = views.is_lost(*node);
+            leaves.retain(|&leaf| !is_lost && views.leaf(leaf).state == MemberState::Rebuilding);
             for &child in layout.node(*node).children.iter().filter(|&&child| views.is_lost(child)) {
                 let whole = Extent::new(0, layout.node(child).capacity);
                 leaf_shares(layout, child, whole, &mut |lost, _| leaves.retain(|&leaf| leaf != lost));
