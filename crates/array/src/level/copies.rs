@@ -236,9 +236,8 @@ impl Copies {
             }
             written = true;
             let whole = Extent::new(up, piece.sectors);
-            // As for requests: where no copy gives all of it, each place may be borne by itself.
-            let is_had = self.readable_copy(planner, node, whole).is_some();
-            let run = if is_had { piece.sectors } else { planner.scratch.restored_run };
+            // As for requests: each place may be borne by itself.
+            let run = piece.sectors.min(planner.scratch.restored_run);
             for wanted in runs(whole, run) {
                 let Some((source, from)) = self.readable_copy(planner, node, wanted) else {
                     return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(wanted) });
@@ -285,7 +284,15 @@ fn copy_once(
                 (end, offset)
             }
         };
-        writes.push(Transfer { lba: to.lba + (at - from.lba), sectors: narrow(end - at), offset, ..to });
+        let write = Transfer { lba: to.lba + (at - from.lba), sectors: narrow(end - at), offset, ..to };
+        // What is read in parts is written at once where it can be: what lies below may not be written in parts.
+        let goes_on = |last: &&mut Transfer| {
+            (last.child, last.end(), last.offset + last.sectors) == (write.child, write.lba, write.offset)
+        };
+        match writes.last_mut().filter(goes_on) {
+            Some(last) => last.sectors += write.sectors,
+            None => writes.push(write),
+        }
         at = end;
     }
 }
