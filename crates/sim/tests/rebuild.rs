@@ -220,7 +220,7 @@ fn an_event_that_says_too_little_or_nonsense_is_refused() {
     };
     let slow = MemberEventSpec::slowness(0, 1, 4.0);
     for event in [MemberEventSpec { times: None, ..slow }, MemberEventSpec { fail: Some(0), ..slow }] {
-        assert!(refused(event).starts_with("events: one does not say what befalls which member"));
+        assert!(refused(event).starts_with("events[0]: does not say what befalls which member"));
     }
     assert!(refused(MemberEventSpec::slowness(0, 7, 4.0)).starts_with("events[0].slow: there is no such member"));
     assert!(refused(MemberEventSpec::slowness(0, 1, f64::NAN)).starts_with("events[0].times: NaN"));
