@@ -128,7 +128,7 @@ fn mistakes_name_the_key() {
     let key = |config| run(&config).unwrap_err().key;
     let mut config = base();
     config.missing = vec![9];
-    assert_eq!(key(config), "missing");
+    assert_eq!(key(config), "missing[0]");
     let mut config = base();
     config.devices = vec![fixed(1.0), fixed(1.0)];
     assert_eq!(key(config), "members");
