@@ -291,10 +291,10 @@ def test_a_link_opens_the_settings_that_it_was_copied_from(browser: Any, simulat
 
 
 def test_what_a_link_has_that_is_not_known_is_named(browser: Any, simulator: Path) -> None:
-    with Opened(browser, simulator, "#disks=5&device=floppy&depth=-1&levels=raid0,raid10,raid5") as opened:
+    with Opened(browser, simulator, "#disks=3&device=floppy&depth=-1&levels=raid0,raid6,raid5") as opened:
         told = opened.page.get_by_role("alert").inner_text()
         assert "device=floppy" in told and "depth=-1" in told and "disks" not in told
-        assert "RAID 10 has 5 member(s); it needs an even number" in opened.page.locator("#levels-out").inner_text()
+        assert "RAID 6 has 3 member(s); it needs at least 4" in opened.page.locator("#levels-out").inner_text()
 
 
 def test_nothing_is_asked_for_and_nothing_complains(browser: Any, simulator: Path) -> None:
