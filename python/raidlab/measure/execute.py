@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard, cast
 
 from raidlab.errors import CellFailedError, InputError, RefusedError
-from raidlab.measure.places import WHOLE
+from raidlab.measure.places import WHOLE, Place
 from raidlab.measure.plan import ARRAY, ARRAY_SECTOR_BYTES, DIRECT, ResultLine
 from raidlab.measure.request import MeasureRequest
 from raidlab.measure.warm_up import PilotWarmUp, found_by_pilot
@@ -381,14 +381,19 @@ def made_members(subjects: Sequence[ResultLine], trees: Mapping[str, Tree]) -> I
         ]
         for subject in subjects
     }
-    made = [place for found in places.values() for place in found if place.kind == "directory"]
+    with members_at([place for found in places.values() for place in found]) as members:
+        unused = iter(members)
+        yield {name: [next(unused) for _ in found] for name, found in places.items()}
+
+
+@contextmanager
+def members_at(places: Sequence[Place]) -> Iterator[Members]:
+    """Places as the engine takes them; files stand for directories while the context lasts."""
+    made = [place for place in places if place.kind == "directory"]
     with ExitStack() as files:
         unused: Iterator[Path] = iter(())
         if made:
             directories = [place.path for place in made if place.path is not None]
             words = ("TARGET", "a smaller --file-size")
             unused = iter(files.enter_context(member_files(directories, len(made), made[0].size_bytes, words)))
-        yield {
-            name: [place.member(next(unused) if place.kind == "directory" else None) for place in found]
-            for name, found in places.items()
-        }
+        yield [place.member(next(unused) if place.kind == "directory" else None) for place in places]

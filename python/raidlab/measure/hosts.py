@@ -19,20 +19,19 @@ import json
 import os
 import socket
 import time
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from raidlab.errors import CellFailedError, InputError, RaidlabError
+from raidlab.measure.execute import members_at
 from raidlab.measure.merge import TOGETHER, Part, merged
 from raidlab.measure.places import Place, TargetSpec, wanted_targets
 from raidlab.run.dask import Cluster
 from raidlab.run.interrupt import StopFlag
-from raidlab.run.members import Members, member_files
-from raidlab.run.runner import Answer, KeyedAnswer, check_ended, run_request
+from raidlab.run.members import Members
+from raidlab.run.runner import Answer, InlineRunner, run_request
 from raidlab.run.target_facts import note_state_after, opened_member
 from raidlab.study.expand import derive_seed
 
@@ -74,13 +73,7 @@ class HostAgent:
 
     def members(self) -> Members:
         """The targets as the engine takes them; in directories files are made, and removed by `close`."""
-        directories = [place.path for place in self._places if place.kind == "directory" and place.path is not None]
-        made: Iterator[Path] = iter(())
-        if directories:
-            size = next(place.size_bytes for place in self._places if place.kind == "directory")
-            words = ("TARGET", "a smaller --file-size")
-            made = iter(self._made.enter_context(member_files(directories, len(directories), size, words)))
-        return [place.member(next(made) if place.kind == "directory" else None) for place in self._places]
+        return self._made.enter_context(members_at(self._places))
 
     def run(self, request: str) -> Answer:
         """Run a cell to its end, or until this measurement is stopped."""
@@ -407,36 +400,13 @@ def share_of(load: dict[str, Any], number: int, count: int) -> dict[str, Any]:
     return found
 
 
-class HostsRunner:
+class HostsRunner(InlineRunner):
     """Runs one request after another on all hosts at once, in the order they were submitted."""
 
     def __init__(self, hosts: Hosts, stop: StopFlag) -> None:
-        self._hosts, self._stop = hosts, stop
-        self._queue: deque[tuple[Hashable, str]] = deque()
-        self._cut: list[KeyedAnswer] = []
+        super().__init__(stop)
+        self._hosts = hosts
 
-    def submit(self, key: Hashable, request: str) -> None:
-        """Queue a request."""
-        self._queue.append((key, request))
-
-    def next_done(self) -> KeyedAnswer | None:
-        """Run the next request."""
-        if not self._queue:
-            return None
-        if self._stop():
-            raise KeyboardInterrupt
-        key, request = self._queue.popleft()
-        try:
-            answer = self._hosts.run(request)
-            if answer["all"]["requests"] and (answer.get("stopped_by") or answer["interrupted"]):
-                self._cut.append((key, {**answer, "interrupted": True}))
-            check_ended(answer.get("stopped_by"), interrupted=answer["interrupted"])
-        except CellFailedError as error:
-            raise CellFailedError(str(error), error.kind, error.key, str(key)) from None
-        return key, answer
-
-    def close(self) -> list[KeyedAnswer]:
-        """Drop what is queued; the cell that was ended early, if one was."""
-        self._queue.clear()
-        cut, self._cut = self._cut, []
-        return cut
+    def _run(self, key: Hashable, request: str) -> Answer:
+        del key
+        return cast(Answer, self._hosts.run(request))
