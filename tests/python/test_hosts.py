@@ -196,6 +196,7 @@ def test_four_hosts_count_what_the_server_counts(tmp_path: Path) -> None:
     """The total of four machines over their common interval is the server's own count of it, within 1 %."""
     log, disk = tmp_path / "server.log", tmp_path / "disk"
     disk.touch()
+    measured_ns = 5_000_000_000
     with ExitStack() as held:
         machines = held.enter_context(namespaces(5))
         uri = held.enter_context(_server(machines[0], log, server_address(0)))
@@ -220,16 +221,19 @@ def test_four_hosts_count_what_the_server_counts(tmp_path: Path) -> None:
                             "size": {"kind": "fixed", "bytes": 4096},
                             "address": {"kind": "uniform"},
                         },
-                        "warmup": {"duration": 500_000_000},
-                        "measure": {"duration": 5_000_000_000},
+                        # The server lets two seconds' worth pass at once before it holds to its rate.
+                        "warmup": {"duration": 3_000_000_000},
+                        "measure": {"duration": measured_ns},
                     }
                 )
             )
     together = next(check for check in answer["checks"] if check["name"] == TOGETHER)
     if together["verdict"] != "PASS":
         pytest.skip(f"this machine was too busy for four hosts to begin together: {together['evidence']}")
-    begun_ns = answer["facts"]["hosts"][0]["opened_unix_ns"]
-    counted = _reads_of(log, begun_ns, begun_ns + 5_000_000_000)
-    assert counted > 5_000 and answer["all"]["failed"] == 0
-    assert answer["all"]["requests"] == pytest.approx(counted, rel=0.01)
-    assert min(member["reads"] for member in answer["members"]) > 0.1 * counted
+    opened_ns = [host["opened_unix_ns"] for host in answer["facts"]["hosts"]]
+    # What one host did before the last one's window opened is in the total, and not in the time that all share.
+    in_common = _reads_of(log, max(opened_ns), min(opened_ns) + measured_ns)
+    in_any = _reads_of(log, min(opened_ns), max(opened_ns) + measured_ns)
+    assert in_common > 5_000 and answer["all"]["failed"] == 0
+    assert 0.99 * in_common <= answer["all"]["requests"] <= 1.01 * in_any
+    assert min(member["reads"] for member in answer["members"]) > 0.1 * in_common

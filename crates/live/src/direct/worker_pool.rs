@@ -107,8 +107,8 @@ impl<'a> WorkerPool<'a> {
             // A worker that panicked has said nothing; joining it passes that on.
             let is_complete = set_up.as_ref().is_ok_and(|all| all.len() == workers);
             let called_off = is_complete && self.await_beginning(observer).is_break();
-            began_unix_ns = unix_ns();
             let clock = *clock.get_or_init(|| is_complete.then(Clock::start));
+            began_unix_ns = clock.map_or_else(unix_ns, began_unix_ns_of);
             let interrupted = clock.is_some_and(|clock| self.watch(clock, &mut devices, observer)) || called_off;
             let join = |handle: Handle<'_>| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let outcomes: Vec<Outcome> = handles.into_iter().filter_map(join).collect();
@@ -439,6 +439,17 @@ fn together(outcomes: &[Outcome]) -> Recorder {
 pub(super) fn unix_ns() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// When a clock was started, by the machine's clock. A thread that is held up between its two looks finds it too late:
+/// the earliest of some is believed.
+fn began_unix_ns_of(clock: Clock) -> u64 {
+    const LOOKS: usize = 5;
+    let look = || {
+        let elapsed_ns = clock.now().as_ns();
+        unix_ns().saturating_sub(elapsed_ns)
+    };
+    std::iter::repeat_with(look).take(LOOKS).min().unwrap_or_else(unix_ns)
 }
 
 /// Binds this thread to a processor.
