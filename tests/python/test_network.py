@@ -21,7 +21,7 @@ pytest.importorskip("distributed", reason="Dask is not installed (raidlab[dask])
 
 from raidlab.measure.hosts import Hosts
 from raidlab.measure.merge import Part, merged
-from raidlab.measure.network import NetworkStep, StepAnswer, _rows, measure_network, steps_of
+from raidlab.measure.network import HostsStep, StepAnswer, _rows, measure_network, steps_of
 from raidlab.published.scorecard import load_network
 
 
@@ -49,7 +49,7 @@ def _answer(host: str, leaf: int, read: float) -> Part:
 
 
 def test_rows_tell_readers_from_writers_and_a_lost_host_from_the_rest() -> None:
-    step, reads = NetworkStep("2 read while 1 write", 2, 1), {"a": 1.0, "b": 1.0, "c": 0.0}
+    step, reads = HostsStep("2 read while 1 write", 2, 1), {"a": 1.0, "b": 1.0, "c": 0.0}
     parts = [_answer(name, leaf, reads[name]) for leaf, name in enumerate(reads)]
     whole, cut = StepAnswer(reads, merged(parts, 1, 3)), StepAnswer(reads, merged(parts[:2], 1, 3))
     rows = _rows(step, [whole, cut], {"a": 0, "b": 1, "c": 2})
@@ -130,7 +130,7 @@ def test_a_sheet_takes_what_was_printed(tmp_path: Path) -> None:
     from raidlab.cli.measure.network import _json
     from raidlab.measure.network import NetworkOutcome
 
-    step, reads = NetworkStep("1 write", 0, 1), {"a": 0.0}
+    step, reads = HostsStep("1 write", 0, 1), {"a": 0.0}
     rows = _rows(step, [StepAnswer(reads, merged([_answer("a", 0, 0.0)], 1, 1))], {"a": 0})
 
     class Nobody:

@@ -38,7 +38,7 @@ _WORKS: tuple[Work, Work] = ("read", "write")
 _HALF = 2
 
 
-class NetworkStep(NamedTuple):
+class HostsStep(NamedTuple):
     """So many hosts that read, and so many that write, at once."""
 
     test: str
@@ -95,7 +95,7 @@ class NetworkOutcome:
     failure: str | None
 
 
-def steps_of(count: int) -> list[NetworkStep]:
+def steps_of(count: int) -> list[HostsStep]:
     """The steps of so many hosts.
 
     Examples
@@ -103,9 +103,9 @@ def steps_of(count: int) -> list[NetworkStep]:
     >>> [step.test for step in steps_of(4)][-3:]
     ['3 read', '4 read', '2 read while 2 write']
     """
-    found = [NetworkStep(f"{number} write", 0, number) for number in range(1, count + 1)]
-    found += [NetworkStep(f"{number} read", number, 0) for number in range(1, count + 1)]
-    both = NetworkStep(f"{_HALF} read while {_HALF} write", _HALF, _HALF)
+    found = [HostsStep(f"{number} write", 0, number) for number in range(1, count + 1)]
+    found += [HostsStep(f"{number} read", number, 0) for number in range(1, count + 1)]
+    both = HostsStep(f"{_HALF} read while {_HALF} write", _HALF, _HALF)
     return [*found, both] if count >= 2 * _HALF else found
 
 
@@ -123,7 +123,7 @@ def measure_network(asked: MeasureRequest, hosts: Hosts, *, progress: Progress, 
         _whole(hosts.run(once))
         document = json.loads(measure_request(loaded, cell, subject, members, asked.drive))
 
-        def run(step: NetworkStep, repeat: int) -> StepAnswer | None:
+        def run(step: HostsStep, repeat: int) -> StepAnswer | None:
             names = [host.name for host in hosts.living][: step.readers + step.writers]
             if len(names) < step.readers + step.writers:
                 return None
@@ -155,7 +155,7 @@ def _whole(answer: CellAnswer) -> CellAnswer:
     return answer
 
 
-def _rows(step: NetworkStep, found: Sequence[StepAnswer], leaves: dict[str, int]) -> list[NetworkRow]:
+def _rows(step: HostsStep, found: Sequence[StepAnswer], leaves: dict[str, int]) -> list[NetworkRow]:
     """A row a direction; of those repeats in which a host was lost, rows of their own."""
     groups = (
         (step.test, [one for one in found if one.is_whole]),
