@@ -214,7 +214,9 @@ class Hosts:
             self.hosts.append(host)
 
     def _workers(self) -> dict[str, Any]:
-        return cast("dict[str, Any]", self._client.scheduler_info(n_workers=-1)["workers"])
+        # Not what `scheduler_info` gives: that is replaced every two seconds by one that leaves the workers out.
+        found = self._client.sync(self._client.scheduler.identity, n_workers=-1)
+        return cast("dict[str, Any]", found["workers"])
 
     def _clock(self, address: str) -> tuple[int, int]:
         """How far a machine's clock is ahead of this one's, and how well that is known."""
@@ -322,6 +324,7 @@ class Hosts:
 
     def member_facts(self, targets: Sequence[Any]) -> list[Member]:
         """What is known of each target, as its own host sees it."""
+        self._need_all()
         parts = self._split(targets)
         found: list[Member] = []
         for host, members in self.ask(lambda host: host.agent.facts(parts[host.name])):
