@@ -214,9 +214,13 @@ class Hosts:
             self.hosts.append(host)
 
     def _workers(self) -> dict[str, Any]:
-        # Not what `scheduler_info` gives: that is replaced every two seconds by one that leaves the workers out.
-        found = self._client.sync(self._client.scheduler.identity, n_workers=-1)
-        return cast("dict[str, Any]", found["workers"])
+        scheduler = self._client.scheduler
+        # Where the scheduler has gone, nobody is there any more.
+        with suppress(OSError):
+            # Not what `scheduler_info` gives: that is replaced every two seconds by one that leaves the workers out.
+            if scheduler is not None:
+                return cast("dict[str, Any]", self._client.sync(scheduler.identity, n_workers=-1)["workers"])
+        return {}
 
     def _clock(self, address: str) -> tuple[int, int]:
         """How far a machine's clock is ahead of this one's, and how well that is known."""
