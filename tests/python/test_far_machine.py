@@ -136,13 +136,19 @@ def test_a_copy_that_does_not_fit_is_refused_before_it_begins(machine: HostDisk)
         pass
 
 
-@pytest.mark.parametrize("text", ["/scratch", "0:scratch", "127.0.0.1:7070", "lab:/scratch", "0:/no/such/place"])
+@pytest.mark.parametrize("text", ["/scratch", "0:scratch", "127.0.0.1:7070", "lab:/scratch"])
 def test_what_is_no_disk_of_a_host_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--machine") as caught, host_disk(text, "local:1"):
         pass
     assert caught.value.exit_code == 2
 
 
+def test_a_directory_that_the_host_lacks_is_refused(hosts: Hosts) -> None:
+    with pytest.raises(InputError, match=r"--machine: '/no/such/place': on 0: "):
+        hosts.ask(lambda host: host.agent.take_copies("/no/such/place"))
+
+
+@pytest.mark.slow
 def test_a_host_that_dies_while_it_takes_a_copy_is_named(study: Path, place: Path, tmp_path: Path) -> None:
     with cluster_of(tmp_path, workers=1, replaced=False, named=True) as (address, workers):
         wait_for_workers(address, 1)
