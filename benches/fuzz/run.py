@@ -1,6 +1,6 @@
 """All parsers given what strangers might have written: does any end otherwise than with a result or a refusal?
 
-Purpose: a study, a trace, a job file, a device, a run folder or an agent's frame may be anybody's. For each parser
+Purpose: a study, a trace, a job file, a device or a run folder may be anybody's. For each parser
 (`targets.py`) inputs are made from good examples, guided by what code they reach (atheris, which is libFuzzer), in a
 process of its own, for its share of the time. The parsers in Rust are called through the compiled module.
 

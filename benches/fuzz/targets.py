@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from raidlab import _core, load_run
 from raidlab.errors import InputError, RaidlabError
@@ -28,8 +27,6 @@ from raidlab.formats.fio.places import FILE, FileStatus
 from raidlab.formats.fio.result import parse_result
 from raidlab.formats.toml import toml_text
 from raidlab.formats.traces import convert_trace, trace_facts
-from raidlab.network import agent, protocol
-from raidlab.network.store import StoreError
 from raidlab.results.tables import TABLES
 from raidlab.study.device import load_device
 from raidlab.study.expand import expand
@@ -182,78 +179,6 @@ def _quantity(data: bytes, _folder: Path) -> None:
             assert 0 <= parse(text) < 1 << 80
 
 
-class _Wire:
-    """A connection whose other side says what it was given; with the key, it shows it and signs its frames."""
-
-    def __init__(self, key: bytes | None, data: bytes) -> None:
-        self._key, self._data, self._out, self._nonce = key, data, b"", b"n" * 32
-
-    def sendall(self, data: bytes) -> None:
-        if self._key is not None and data.startswith(protocol._HELLO):
-            both = self._nonce + data[len(protocol._HELLO) :]
-            session = protocol._mac(self._key, b"session", "controller", both)
-            frames = [
-                len(body).to_bytes(4, "big")
-                + protocol._mac(session, number.to_bytes(8, "big"), "controller", body)
-                + body
-                for number, body in enumerate(self._data.split(b"\n"))
-            ]
-            proof = protocol._mac(self._key, b"proof", "controller", both)
-            self._out = b"".join([protocol._HELLO, self._nonce, proof, *frames])
-        elif self._key is None:
-            self._out, self._data = self._out + self._data, b""
-
-    def recv(self, count: int, *_flags: int) -> bytes:
-        part, self._out = self._out[:count], self._out[count:]
-        return part
-
-    def getsockname(self) -> str:
-        """No address of a network: the agent listens at none for a copy."""
-        return "a socket of this machine"
-
-    def __getattr__(self, _name: str) -> Callable[..., None]:
-        return lambda *_arguments: None
-
-
-class _SmallFile:
-    left = 1 << 20
-
-    def write(self, block: bytes) -> None:
-        self.read(len(block))
-
-    def read(self, count: int) -> int:
-        self.left -= count
-        if self.left < 0:
-            raise StoreError("the storage is full")
-        return count
-
-    def sync(self) -> None:
-        pass
-
-
-class _SmallStore:
-    """A place where nothing lies."""
-
-    @contextmanager
-    def open_write(self, _name: str) -> Iterator[_SmallFile]:
-        yield _SmallFile()
-
-    open_read = open_write
-
-    def remove(self, _name: str) -> None:
-        pass
-
-    def make_room(self, count: int) -> None:
-        """As much as is asked for."""
-
-
-def _frames(data: bytes, _folder: Path) -> None:
-    key = b"0123456789abcdef" if data[:1] == b"\1" else None
-    wire: Any = _Wire(key, data[1:])
-    with suppress(protocol.NotTrustedError, protocol.GoneError):
-        agent._serve_one(protocol.Channel(wire, b"0123456789abcdef", "agent"), _SmallStore())
-
-
 _FIXTURE = ROOT / "tests" / "python" / "fixtures" / "run-schema-7"
 
 
@@ -358,16 +283,5 @@ TARGETS = (
         _expression,
     ),
     Target("quantity", lambda: [b"64KiB", b"1.5 GB", b"4K", b"10ms", b"2 h", b"1e3us"], _quantity),
-    Target(
-        "frames",
-        lambda: [
-            b"\0" + protocol._HELLO + b"n" * 64,
-            b'\1{"do": "hello"}\n{"do": "remove", "file": "raidlab-net-a.dat"}',
-            b'\1{"do": "write", "file": "raidlab-net-a.dat", "bytes": 4096, "block_bytes": 4096}\n{"do": "go"}\n',
-            b'\1{"do": "read", "file": "raidlab-net-a.dat", "bytes": 4096, "block_bytes": 4096}\n{"do": "go"}\n',
-            b'\1{"do": "take", "file": "raidlab-net-a.dat", "bytes": 4096}\n',
-        ],
-        _frames,
-    ),
     Target("run_folder", _run_example, _run_folder),
 )

@@ -106,9 +106,9 @@ def for_uselton(where: str) -> Iterator[Words]:
 
 @contextlib.contextmanager
 def for_jlab(where: str) -> Iterator[Words]:
-    """A directory of the box, and a laboratory of network namespaces beside it."""
-    with file_systems(1, 4096 * MIB, where) as places, folder(where) as lab:
-        yield ["--on", places[0], "--machine", f"lab:{lab}"]
+    """A directory of the box, and another for copies, of a worker on this machine."""
+    with file_systems(1, 4096 * MIB, where) as places, folder(where) as far:
+        yield ["--on", places[0], "--cluster", "local:1", "--machine", f"0:{far}"]
 
 
 @contextlib.contextmanager

@@ -225,6 +225,9 @@ def _connected(address: str | None, execution: Execution, held: ExitStack, *, re
     if address is None:
         return None
     if not any(target.name in SIMULATED for target in execution.targets):
+        if execution.machine is not None:
+            # It names one of the cluster's.
+            return None
         message = "only modelled cells are run on a cluster, and this run has none"
         raise InputError.one("--cluster", message, value=f"'{address}'", accepted="--on sim, or --on original")
     if records:

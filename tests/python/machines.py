@@ -109,3 +109,11 @@ def cluster_of(
                 os.killpg(one.pid, signal.SIGKILL)
             one.wait()
         log.close()
+
+
+def wait_for_workers(address: str, count: int, patience_s: float = 60) -> None:
+    """Return when so many workers are there."""
+    from distributed import Client
+
+    with Client(address, timeout=patience_s) as client:
+        client.wait_for_workers(count, timeout=patience_s)

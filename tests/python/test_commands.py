@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from raidlab.cli.app import _SECTIONS, app
+from raidlab.errors import InputError
 
 COLUMNS = 80
 
@@ -39,7 +40,7 @@ def meant(words: list[str]) -> Any:
         (["--", "network"], "requests", {"targets": ["network"]}),
         (["files", "data"], "files", {"paths": ["data"]}),
         (["streams", "memory", "null"], "streams", {"ends": ["memory", "null"]}),
-        (["network", "10.0.0.1:7070"], "network", {"agents": ["10.0.0.1:7070"]}),
+        (["network", "/mnt/box/"], "network", {"target": "/mnt/box/"}),
     ],
 )
 def test_requests_are_meant_where_no_other_word_stands_first(
@@ -72,6 +73,24 @@ def test_the_old_spelling_is_answered_with_the_new_one(word: str, tmp_path: Path
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"error: raidlab: 'measure-{word}' is now 'raidlab measure {word}'\n"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["agent", "/mnt/box", "--listen", "10.0.0.1:7070", "--key", "key"],
+        ["measure", "network", "10.0.0.1:7070", "10.0.0.2:7070", "--key", "key"],
+        ["measure", "network", "--lab=/mnt/box", "--machines", "4"],
+        ["measure", "network", "/mnt/box"],
+        ["run", "jlab1998", "--machine", "10.0.0.1:7070", "--key", "key"],
+        ["run", "jlab1998", "--machine", "lab:/scratch"],
+    ],
+)
+def test_what_agents_did_is_answered_with_a_cluster(words: list[str]) -> None:
+    ended = CliRunner().invoke(app, words)
+    assert isinstance(ended.exception, InputError) and ended.exception.exit_code == 2
+    [problem] = ended.exception.problems
+    assert "dask worker" in str(problem) or "--cluster" in str(problem)
 
 
 def help_of(*words: str) -> str:

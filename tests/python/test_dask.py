@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -189,6 +190,40 @@ def test_a_cluster_without_workers_is_refused(study: Path, tmp_path: Path, monke
         monkeypatch.setattr(dask, "_PATIENCE_S", 10.0)
         with pytest.raises(InputError, match="has had no worker"):
             run_study(study, on=["sim"], out=tmp_path / "runs", cluster=address)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
+def test_over_tls_only_who_has_a_certificate_gets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import dask as dask_itself
+    from distributed import LocalCluster, Security
+
+    monkeypatch.setattr(dask, "_PATIENCE_S", 10.0)
+    for name in ("ours", "theirs"):
+        words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", f"/CN={name}"]
+        words += ["-keyout", str(tmp_path / f"{name}.key"), "-out", str(tmp_path / f"{name}.pem")]
+        subprocess.run(words, check=True, capture_output=True)
+
+    def settings(name: str) -> dict[str, str]:
+        own = {"cert": str(tmp_path / f"{name}.pem"), "key": str(tmp_path / f"{name}.key")}
+        roles = ("scheduler", "worker", "client")
+        found = {f"tls_{role}_{part}": file for role in roles for part, file in own.items()}
+        return {"tls_ca_file": str(tmp_path / "ours.pem"), **found}
+
+    security = Security(require_encryption=True, **settings("ours"))
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None, security=security) as there:
+        address = there.scheduler_address
+        assert address.startswith("tls://")
+        with pytest.raises(InputError, match="--cluster"):
+            Cluster(address)
+        for name in ("theirs", "ours"):
+            tls = {f"client.{part}": str(tmp_path / f"{name}.{end}") for part, end in (("cert", "pem"), ("key", "key"))}
+            tls["ca-file"] = str(tmp_path / "ours.pem")
+            with dask_itself.config.set({f"distributed.comm.tls.{key}": file for key, file in tls.items()}):
+                if name == "ours":
+                    Cluster(address).close()
+                    continue
+                with pytest.raises(InputError, match="--cluster"):
+                    Cluster(address)
 
 
 def test_what_is_not_modelled_or_keeps_rows_is_refused(study: Path, tmp_path: Path) -> None:

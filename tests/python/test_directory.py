@@ -25,7 +25,6 @@ from raidlab.errors import InputError, OutputError, RaidlabError
 from raidlab.measure.files import FilesPlan, files_of, measure_whole_files
 from raidlab.measure.trials import flushed, repeated_pair
 from raidlab.measure.trials.target import TrialTarget
-from raidlab.network.store import DirectoryStore, StoreError
 from raidlab.published.compare import write_csv
 from raidlab.report.export import EXPORTS
 from raidlab.results import Run, load_run
@@ -285,24 +284,6 @@ def test_a_stream_neither_follows_nor_removes_a_link(to: str, victim: Path, tmp_
     with pytest.raises(RaidlabError):
         measure_streams(StreamsCell(streams=[stream]))
     assert link.is_symlink() and _content(victim) == before
-
-
-def test_an_agents_file_is_made_anew_and_a_fifo_is_not_waited_for(victim: Path, tmp_path: Path) -> None:
-    store, name = DirectoryStore(tmp_path), "raidlab-net-1.dat"
-    for make in (os.link, os.symlink):
-        make(victim / "notes.txt", tmp_path / name)
-        with pytest.raises(StoreError, match="is not a file of yours with a single name"), store.open_write(name):
-            pass
-        assert (victim / "notes.txt").read_bytes() == b"precious"
-        (tmp_path / name).unlink()
-    for content in (b"first", b"next"):
-        with store.open_write(name) as file:
-            file.write(content)
-        assert (tmp_path / name).read_bytes() == content
-    store.remove(name)
-    os.mkfifo(tmp_path / name)
-    with pytest.raises(StoreError, match="is not a regular file"), store.open_read(name):
-        pass
 
 
 @pytest.fixture

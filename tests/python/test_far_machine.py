@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from machines import cluster_of, wait_for_workers
 from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, resume_run, run_study
 from raidlab.errors import CellFailedError, InputError
-from raidlab.network.agent import listen, serve
-from raidlab.network.copy import CopyMachine
-from raidlab.network.protocol import Channel
-from raidlab.network.store import store_at
+from raidlab.measure.copies import HostDisk, host_disk
 from raidlab.study import load_study_text
 
-KEY = b"0123456789abcdef-one"
+pytest.importorskip("distributed", reason="Dask is not installed (raidlab[dask])")
+
+from raidlab.measure.hosts import Hosts
+
 MIB = 2**20
 STUDY = """
 name = "copies"
@@ -58,7 +57,7 @@ tape = { mb_s = 100 }
 
 [[live.end]]
 name = "remote disk"
-machine = { link_mbit_s = 100 }
+machine = {}
 """
 
 
@@ -68,25 +67,18 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "place"
 
 
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Hosts]:
+    """One host: a worker of this machine."""
+    with Hosts("local:1") as found:
+        yield found
+
+
 @pytest.fixture
-def machine(place: Path) -> Iterator[CopyMachine]:
-    """A machine of this process, whose agent listens at this host."""
-    listener = listen("127.0.0.1", -1)
-    store = store_at(str(place))
-
-    def work() -> None:
-        try:
-            serve(listener, KEY, store, lambda _text: None)
-        except OSError:
-            return
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    address = f"127.0.0.1:{listener.getsockname()[1]}"
-    yield CopyMachine(address, address, KEY)
-    listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
-    thread.join(timeout=60)
+def machine(place: Path, hosts: Hosts) -> HostDisk:
+    """Its disk."""
+    hosts.ask(lambda host: host.agent.take_copies(str(place)))
+    return HostDisk(f"0:{place}", hosts)
 
 
 @pytest.fixture
@@ -96,12 +88,12 @@ def study(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_copy_is_a_stream_like_any_other(study: Path, place: Path, tmp_path: Path, machine: CopyMachine) -> None:
+def test_a_copy_is_a_stream_like_any_other(study: Path, place: Path, tmp_path: Path, machine: HostDisk) -> None:
     run = run_study(study, out=tmp_path / "runs", machine=machine)
     copy = run.streams.filter(pl.col("stream") == "to a machine").to_dicts()[0]
     assert (copy["source"], copy["sink"], copy["bytes"]) == ("array", "connection", MIB)
     assert run.facts["far_machine"] == machine.name
-    assert list(place.iterdir()) == [], "what was copied is gone"
+    assert not list(place.glob("*/*.dat")), "what was copied is gone"
 
 
 def test_without_a_machine_the_rest_is_run_and_it_is_said(study: Path, tmp_path: Path) -> None:
@@ -119,43 +111,66 @@ def test_without_a_machine_the_rest_is_run_and_it_is_said(study: Path, tmp_path:
     assert said == ["'copy' is left out: it needs another machine (--machine)"]
 
 
-def test_a_copy_arrives_as_it_was_sent(place: Path, machine: CopyMachine) -> None:
+def test_a_copy_arrives_as_it_was_sent(place: Path, machine: HostDisk) -> None:
     bytes_sent = bytes(range(256)) * 4000
     with machine.taking(len(bytes_sent)) as descriptor, socket.socket(fileno=descriptor) as stream:
         stream.sendall(bytes_sent)
         stream.shutdown(socket.SHUT_WR)
         assert int.from_bytes(stream.recv(8, socket.MSG_WAITALL), "little") == len(bytes_sent)
-        assert next(place.iterdir()).read_bytes() == bytes_sent
+        assert next(place.glob("*/*.dat")).read_bytes() == bytes_sent
         stream.detach()
-    assert list(place.iterdir()) == []
+    assert not list(place.glob("*/*.dat"))
 
 
-def test_nobody_else_brings_a_copy(place: Path, machine: CopyMachine) -> None:
-    host, _, port = machine.address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=60) as control:
-        channel = Channel(control, KEY, "controller")
-        channel.send({"do": "take", "file": "raidlab-net-a.dat", "bytes": 100})
-        ready = channel.receive()
-        with socket.create_connection((host, ready["port"]), timeout=60) as stranger:
-            stranger.sendall(b"x" * 132)
-            answer = channel.receive()
-    assert not answer["ok"] and "somebody else" in answer["error"]
-    with pytest.raises(InputError, match="is not trusted"):
-        replace(machine, key=b"another key entirely").check()
-    with pytest.raises(CellFailedError), replace(machine, key=b"another key entirely").taking(1):
+def test_nobody_else_brings_a_copy(place: Path, machine: HostDisk) -> None:
+    [(_, (port, _word))] = machine.hosts.ask(lambda host: host.agent.take("127.0.0.1", 100))
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
+        stranger.sendall(b"x" * 132)
+        [(_, wrong)] = machine.hosts.ask(lambda host: host.agent.taken())
+    assert wrong == "somebody else came for the copy"
+    assert not list(place.glob("*/*.dat"))
+
+
+def test_a_copy_that_does_not_fit_is_refused_before_it_begins(machine: HostDisk) -> None:
+    with pytest.raises(CellFailedError, match=r"on 0: .* are free"), machine.taking(1 << 60):
         pass
-    assert list(place.iterdir()) == []
 
 
-def test_a_run_goes_on_with_the_machine_it_had(study: Path, tmp_path: Path, machine: CopyMachine) -> None:
-    class Full(CopyMachine):
+@pytest.mark.parametrize("text", ["/scratch", "0:scratch", "127.0.0.1:7070", "lab:/scratch"])
+def test_what_is_no_disk_of_a_host_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="--machine") as caught, host_disk(text, "local:1"):
+        pass
+    assert caught.value.exit_code == 2
+
+
+def test_a_directory_that_the_host_lacks_is_refused(hosts: Hosts) -> None:
+    with pytest.raises(InputError, match=r"--machine: '/no/such/place': on 0: "):
+        hosts.ask(lambda host: host.agent.take_copies("/no/such/place"))
+
+
+@pytest.mark.slow
+def test_a_host_that_dies_while_it_takes_a_copy_is_named(study: Path, place: Path, tmp_path: Path) -> None:
+    with cluster_of(tmp_path, workers=1, replaced=False, named=True) as (address, workers):
+        wait_for_workers(address, 1)
+        with host_disk(f"host-0:{place}", address) as machine:
+            lost = pytest.raises(CellFailedError, match=r"host host-0 \(tcp://.*\) is lost")
+            with lost, machine.taking(MIB):
+                workers[0].kill()
+                workers[0].wait()
+            failed = run_study(study, out=tmp_path / "runs", machine=machine)
+    assert failed.facts["status"] == "failed" and "host host-0" in failed.facts["failure"]
+    assert failed.cells["workload"].to_list() == ["write"], "what needs no host is kept"
+
+
+def test_a_run_goes_on_with_the_machine_it_had(study: Path, tmp_path: Path, machine: HostDisk) -> None:
+    class Full(HostDisk):
         def taking(self, total: int):  # type: ignore[no-untyped-def]
             raise CellFailedError("the disk there is full", kind="io")
 
-    full = Full(machine.name, machine.address, KEY)
+    full = Full(machine.name, machine.hosts)
     failed = run_study(study, out=tmp_path / "runs", machine=full)
     assert failed.facts["status"] == "failed" and "full" in failed.facts["failure"]
-    with pytest.raises(InputError, match="its streams went to 127"):
+    with pytest.raises(InputError, match="its streams went to 0:/"):
         resume_run(failed.folder, study)
     assert set(resume_run(failed.folder, study, machine=machine).cells["workload"]) == {"write", "copy"}
 
@@ -165,7 +180,7 @@ def test_a_run_goes_on_with_the_machine_it_had(study: Path, tmp_path: Path, mach
     [
         ('source = "array", sink = "remote disk"', 'source = "remote disk", sink = "array"', "gives none"),
         ("depths = [1]", "depths = [2]", "takes one copy at a time"),
-        ("machine = { link_mbit_s = 100 }", 'path = [{ station = "x", phase = "data" }]', "stations are modelled"),
+        ("machine = {}", 'path = [{ station = "x", phase = "data" }]', "stations are modelled"),
     ],
 )
 def test_mistakes_are_named(old: str, new: str, told: str) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from machines import address as server_address
-from machines import cluster_of, free_port, namespaces
+from machines import cluster_of, free_port, namespaces, wait_for_workers
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
 from raidlab.measure import BudgetFlags, Drive, LoadFlags, MeasureRequest, WorkloadFlags, measure, request_of_flags
@@ -30,8 +30,6 @@ from raidlab.run.runner import cell_answer, run_request
 pytest.importorskip("distributed", reason="Dask is not installed (raidlab[dask])")
 
 from raidlab.measure.hosts import Hosts, share_of
-
-PATIENCE_S = 60
 
 
 def _asked(
@@ -154,10 +152,7 @@ def _columns(part: Part) -> tuple[Any, Any]:
 @contextmanager
 def _connected(address: str, count: int) -> Iterator[Hosts]:
     """The hosts of a cluster, once so many are there."""
-    from distributed import Client
-
-    with Client(address, timeout=PATIENCE_S) as client:
-        client.wait_for_workers(count, timeout=PATIENCE_S)
+    wait_for_workers(address, count)
     with Hosts(address) as hosts:
         assert len(hosts.hosts) == count
         yield hosts

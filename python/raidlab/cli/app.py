@@ -13,7 +13,6 @@ from typer.core import TyperGroup
 
 from raidlab import log
 from raidlab.cli import (
-    agent,
     check,
     device,
     fio,
@@ -59,12 +58,19 @@ _NO_PROCESSES = (
 _SECTIONS = {
     "Decide": ("recommend",),
     "Run": ("run", "study", "fio"),
-    "Measure": ("measure", "predict", "check", "agent"),
+    "Measure": ("measure", "predict", "check"),
     "Understand": ("margins", "layout", "plan-io", "model", "device", "trace"),
     "Keep": ("results", "report", "version"),
 }
 # What was once spelt otherwise.
-_MOVED = {"measure-files": "measure files", "measure-streams": "measure streams", "measure-network": "measure network"}
+_MOVED = {
+    "measure-files": "raidlab measure files",
+    "measure-streams": "raidlab measure streams",
+    "measure-network": "raidlab measure network",
+    "agent": "dask worker SCHEDULER",
+}
+# Of an agent, whose place a cluster's workers have taken; by command.
+_MOVED_OPTIONS = {"run": {"--key"}, "measure": {"--key", "--lab"}}
 
 
 class _Commands(TyperGroup):
@@ -92,7 +98,11 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the subcommand; one that was renamed is an error that says how it is spelt now."""
         if args and args[0] in _MOVED and not ctx.resilient_parsing:
-            raise InputError.one("raidlab", f"'{args[0]}' is now 'raidlab {_MOVED[args[0]]}'")
+            raise InputError.one("raidlab", f"'{args[0]}' is now '{_MOVED[args[0]]}'")
+        for word in args[1:] if not ctx.resilient_parsing else ():
+            if word.partition("=")[0] in _MOVED_OPTIONS.get(args[0], ()):
+                message = "is no more: machines are workers of a Dask cluster now, and not agents"
+                raise InputError.one(word, message, accepted="--cluster ADDRESS")
         return super().resolve_command(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
@@ -138,7 +148,6 @@ app.command("predict", epilog=predict.EXAMPLES, short_help="How fast should an a
 app.command("check", epilog=check.EXAMPLES, short_help="What can be said of targets before they are measured?")(
     check.check
 )
-app.command("agent", short_help="Let a controller elsewhere load a storage from this machine.")(agent.agent)
 app.add_typer(model.app, name="model", short_help="Closed forms: what theory says, against the simulator.")
 app.add_typer(device.app, name="device", short_help="Device models: list, show, import, hold against a trace.")
 app.add_typer(trace.app, name="trace", short_help="Traces of requests: what one holds, and other formats.")

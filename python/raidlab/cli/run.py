@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     from raidlab.run.interrupt import StopFlag
     from raidlab.run.progress import Progress
     from raidlab.run.stream_cells import CopySink
-    from raidlab.study import LoadedStudy
 
 EXAMPLES = """\b
 Examples:
   raidlab run quickstart --quick
   raidlab run quickstart --on sim --seed 1
   raidlab run my-study.toml --on /mnt/disk1/ --on /mnt/disk2/
-  raidlab run jlab1998 --on /mnt/box/ --machine 10.0.0.11:7070 --key key
+  raidlab run jlab1998 --on /mnt/box/ --cluster tcp://10.0.0.1:8786 --machine stage1:/scratch
   raidlab run uselton2000 --on 0/a=/mnt/1/,/mnt/2/,/mnt/3/ --on 1/b=/mnt/4/,/mnt/5/,/mnt/6/
   raidlab run my-study.toml --on /mnt/disk1/ --on raid10=/dev/md0,raid6=/dev/md1
   raidlab run my-sweep.toml --on sim --cluster tcp://10.0.0.1:8786
@@ -76,12 +75,10 @@ def run(
     machine: Annotated[
         str | None,
         option(
-            "MACHINE",
-            "Where streams to another machine go: HOST:PORT of its `raidlab agent`, or lab:DIR, a machine in a "
-            "network namespace of this one whose disk is DIR (root). Without it they are left out.",
+            "HOST:/DIR",
+            "Where streams to another machine go: a directory of a host of --cluster. Without it they are left out.",
         ),
     ] = None,
-    key: Annotated[str | None, option("FILE", "The key that the agent has too.")] = None,
     loaded_by: Annotated[
         str | None,
         option(
@@ -106,7 +103,7 @@ def run(
         option(
             "CLUSTER",
             "Simulate on a Dask cluster: its scheduler's address (tcp://HOST:8786, tls://HOST:8786), or local:N for N "
-            "processes of this machine. Needs raidlab[dask].",
+            "processes of this machine. --machine names one of its hosts. Needs raidlab[dask].",
         ),
     ] = None,
     no_cache: Annotated[
@@ -119,9 +116,9 @@ def run(
     Measures, simulates or both, prints a table for each target, and keeps the result with a report in a new folder.
     """
     from raidlab.analysis.checks.incomplete import ended_words
-    from raidlab.cli.machine import far_machine
     from raidlab.cli.terminal import say
     from raidlab.errors import InputError
+    from raidlab.measure.copies import host_disk
     from raidlab.run.interrupt import StopFlag, catching_signals
     from raidlab.run.loaded import under_load
     from raidlab.run.progress import progress_on
@@ -131,7 +128,10 @@ def run(
         check_prices(study, prices)
     with ExitStack() as opened:
         if machine is not None:
-            far = opened.enter_context(far_machine(machine, key, _study_of(study, resume, out)))
+            if cluster is None:
+                message, accepted = "is to be a host of a Dask cluster", "--machine HOST:/DIR --cluster ADDRESS"
+                raise InputError.one("--machine", message, value=f"'{machine}'", accepted=accepted)
+            far = opened.enter_context(host_disk(machine, cluster))
         # Whoever interrupts a run still wants its report.
         opened.enter_context(catching_signals(stop))
         options = _RunOptions(on, seed, quick, destroy or [], progress_on(sys.stderr), stop, far, not no_cache, cluster)
@@ -216,7 +216,8 @@ def _new_run(study: str | None, out: str, options: _RunOptions, loaded_by: str |
     if study is None:
         raise InputError.one("STUDY", "is missing", accepted="a study's name or file, or --resume RUN")
     argv = command(study, options.on or [], options.seed, options.quick, options.destroy)
-    argv += ["--machine", options.machine.name] if options.machine is not None else []
+    if options.machine is not None:
+        argv += ["--cluster", str(options.cluster), "--machine", options.machine.name]
     argv += ["--loaded-by", loaded_by] if loaded_by is not None else []
     argv += ["--records"] if records else []
     return run_study(study, out=out, argv=argv, records=records, **options._asdict())
@@ -229,24 +230,6 @@ def _resumed_run(run: str, study: str | None, out: str, options: _RunOptions) ->
 
     refuse_empty("--resume", [run])
     return resume_run(folder_of(run, Path(out), "--resume"), study, **options._asdict())
-
-
-def _study_of(study: str | None, resume: str | None, out: str) -> LoadedStudy | None:
-    """The study that is to be run, as far as it is known yet; what is wrong with it is said later."""
-    from raidlab.cli.run_folders import folder_of
-    from raidlab.errors import RaidlabError
-    from raidlab.results import open_unfinished
-    from raidlab.study import load_study
-
-    try:
-        if study is None and resume:
-            unfinished = open_unfinished(folder_of(resume, Path(out), "--resume"))
-            if unfinished is not None:
-                unfinished.close()
-                study = unfinished.study
-        return load_study(study) if study is not None else None
-    except RaidlabError:
-        return None
 
 
 def say_failure(run: Run) -> None:

@@ -19,7 +19,7 @@ from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.histogram import Histogram
 from raidlab.measure.turns import Row, Turns, in_turns
 from raidlab.measure.words import said_of_flag
-from raidlab.results.answer import VERDICTS, CheckAnswer
+from raidlab.results.answer import CheckAnswer, worst_checks
 from raidlab.run.files import FilesRead, FilesResult, measure_files
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import remove_file_set
@@ -181,9 +181,4 @@ def _mean_figure(name: str, parts: list[tuple[float, int]]) -> Figure:
 
 def findings(outcome: FilesOutcome) -> list[CheckAnswer]:
     """The worst verdict of each check over all readings."""
-    worst: dict[str, CheckAnswer] = {}
-    for result in outcome.results:
-        for finding in (result.read.page_cache, *result.checks):
-            before = worst.setdefault(finding["name"], finding)
-            worst[finding["name"]] = max(before, finding, key=lambda one: VERDICTS.index(one["verdict"]))
-    return list(worst.values())
+    return worst_checks(check for result in outcome.results for check in (result.read.page_cache, *result.checks))

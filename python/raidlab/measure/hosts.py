@@ -19,12 +19,14 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from raidlab.errors import CellFailedError, InputError, RaidlabError
+from raidlab.measure.copies import OPTION, CopyTaker
 from raidlab.measure.execute import members_at
 from raidlab.measure.merge import TOGETHER, Part, merged
 from raidlab.measure.places import Place, TargetSpec, wanted_targets
@@ -88,6 +90,18 @@ class HostAgent:
         note_state_after(members)
         return members
 
+    def take_copies(self, directory: str) -> None:
+        """Be ready to take copies into a directory."""
+        self._copies = CopyTaker(Path(directory), self._made)
+
+    def take(self, host: str, total: int) -> tuple[int, bytes]:
+        """Begin to take a copy (`CopyTaker.take`)."""
+        return self._copies.take(host, total)
+
+    def taken(self) -> str:
+        """End it (`CopyTaker.taken`)."""
+        return self._copies.taken()
+
     def close(self) -> None:
         """Remove what was made."""
         _STOPPED.discard(self._session)
@@ -145,6 +159,8 @@ class Hosts:
         A Dask scheduler's.
     count : int, optional
         How many of its machines take part, in the order of their names; all of them if left out.
+    only : str, optional
+        The name of the one that does.
 
     Raises
     ------
@@ -152,14 +168,16 @@ class Hosts:
         Where there is no such cluster, or it has fewer machines.
     """
 
-    def __init__(self, address: str, count: int | None = None, stop: StopFlag | None = None) -> None:
+    def __init__(
+        self, address: str, count: int | None = None, stop: StopFlag | None = None, *, only: str | None = None
+    ) -> None:
         self._stop = stop or StopFlag()
         self._session = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
         self._cluster = Cluster(address)
         self.hosts: list[LoadHost] = []
         self._lead_ns = _LEAD_NS
         try:
-            self._connect(count)
+            self._connect(count, only)
         except BaseException:
             self._cluster.close()
             raise
@@ -168,9 +186,15 @@ class Hosts:
     def _client(self) -> Client:
         return self._cluster.client
 
-    def _connect(self, count: int | None) -> None:
+    def _connect(self, count: int | None, only: str | None) -> None:
         workers = self._workers()
         named = sorted((str(facts.get("name", address)), address) for address, facts in workers.items())
+        if only is not None:
+            known = [_short(*host) for host in named]
+            if only not in known:
+                accepted = f"HOST:/DIR, HOST one of {', '.join(known)}"
+                raise InputError.one(OPTION, "the cluster has no such host", value=f"'{only}'", accepted=accepted)
+            named = [host for host in named if _short(*host) == only]
         if count is not None and count > len(named):
             raise InputError.one(
                 "--hosts", f"the cluster has {len(named)}", value=str(count), accepted=f"1 to {len(named)}"
@@ -190,7 +214,13 @@ class Hosts:
             self.hosts.append(host)
 
     def _workers(self) -> dict[str, Any]:
-        return cast("dict[str, Any]", self._client.scheduler_info(n_workers=-1)["workers"])
+        scheduler = self._client.scheduler
+        # Where the scheduler has gone, nobody is there any more.
+        with suppress(OSError):
+            # Not what `scheduler_info` gives: that is replaced every two seconds by one that leaves the workers out.
+            if scheduler is not None:
+                return cast("dict[str, Any]", self._client.sync(scheduler.identity, n_workers=-1)["workers"])
+        return {}
 
     def _clock(self, address: str) -> tuple[int, int]:
         """How far a machine's clock is ahead of this one's, and how well that is known."""
@@ -208,12 +238,17 @@ class Hosts:
         """What is to be said of hosts that were lost on the way."""
         return [f"host {host.name} ({host.address}) is lost" for host in self.hosts if host.is_lost]
 
-    def _all(self, ask: Callable[[LoadHost], Any]) -> list[tuple[LoadHost, Any]]:
-        """Ask all that live at once, and wait for their answers; who is lost meanwhile has none."""
+    @property
+    def living(self) -> list[LoadHost]:
+        """Those that are not lost."""
+        return [host for host in self.hosts if not host.is_lost]
+
+    def ask(self, ask: Callable[[LoadHost], Any], among: Container[str] | None = None) -> list[tuple[LoadHost, Any]]:
+        """Ask all that live at once (or those of these names), and wait for their answers; who is lost has none."""
         asked, found = [], []
         try:
-            for host in self.hosts:
-                if not host.is_lost:
+            for host in self.living:
+                if among is None or host.name in among:
                     # An actor that is known to be gone says so at once.
                     with suppress(RuntimeError):
                         asked.append((host, ask(host)))
@@ -264,7 +299,7 @@ class Hosts:
 
     def open(self, asked: MeasureRequest, *, writes: bool) -> list[TargetSpec]:
         """The targets of all hosts, one host's after another's, each said with its host's name."""
-        each = self._all(lambda host: host.agent.open(asked.targets, asked.destroy, asked.file_bytes, writes=writes))
+        each = self.ask(lambda host: host.agent.open(asked.targets, asked.destroy, asked.file_bytes, writes=writes))
         found = []
         self._need_all()
         for host, targets in each:
@@ -282,7 +317,7 @@ class Hosts:
     @contextmanager
     def made_members(self) -> Iterator[Members]:
         """The targets of all hosts as the engine takes them."""
-        each = self._all(lambda host: host.agent.members())
+        each = self.ask(lambda host: host.agent.members())
         self._need_all()
         yield [member for _, members in each for member in members]
 
@@ -293,9 +328,10 @@ class Hosts:
 
     def member_facts(self, targets: Sequence[Any]) -> list[Member]:
         """What is known of each target, as its own host sees it."""
+        self._need_all()
         parts = self._split(targets)
         found: list[Member] = []
-        for host, members in self._all(lambda host: host.agent.facts(parts[host.name])):
+        for host, members in self.ask(lambda host: host.agent.facts(parts[host.name])):
             for member in members:
                 # Two machines may well have disks of one name.
                 member["disks"] = [f"{host.name}:{disk}" for disk in member["disks"]]
@@ -306,7 +342,7 @@ class Hosts:
     def member_facts_after(self, members: list[Member]) -> None:
         """Note what became of what lies below the targets, where a host still knows."""
         parts = self._split(members)
-        for host, after in self._all(lambda host: host.agent.facts_after(parts[host.name])):
+        for host, after in self.ask(lambda host: host.agent.facts_after(parts[host.name])):
             for before, now in zip(parts[host.name], after, strict=True):
                 before.update(now)
 
@@ -318,34 +354,37 @@ class Hosts:
             begin += host.targets
         return found
 
-    def run(self, request: str) -> CellAnswer:
-        """Run a cell on all of them, begun together; again, with more time to get ready, where one of them was late."""
+    def run(self, request: str, reads: Mapping[str, float] | None = None) -> CellAnswer:
+        """Run a cell on all of them, begun together; again, with more time to get ready, where one of them was late.
+
+        ``reads``: run it only on hosts of these names, each with this share of reads.
+        """
         asked = json.loads(request)
         for left in reversed(range(_TRIES)):
-            answer, late_ns = self._run_once(asked)
+            answer, late_ns = self._run_once(asked, reads)
             is_apart = next(check for check in answer["checks"] if check["name"] == TOGETHER)["verdict"] != "PASS"
             if not is_apart or not left or self._stop():
                 break
             self._lead_ns = min(self._lead_ns + 2 * late_ns, _LONGEST_LEAD_NS)
         return answer
 
-    def _run_once(self, asked: dict[str, Any]) -> tuple[CellAnswer, int]:
+    def _run_once(self, asked: dict[str, Any], reads: Mapping[str, float] | None) -> tuple[CellAnswer, int]:
         """The answer of all that live, and by how much the last of them began too late."""
         begin_at_ns = time.time_ns() + self._lead_ns
-        texts = self._shares(asked, begin_at_ns)
+        texts = self._shares(asked, begin_at_ns, reads)
         warmup_ns = (asked.get("warmup") or {}).get("duration") or 0
         parts, late_ns = [], 0
-        for host, answer in self._all(lambda host: host.agent.run(texts[host.name])):
+        for host, answer in self.ask(lambda host: host.agent.run(texts[host.name]), texts):
             began_ns = answer["facts"]["engine"]["began_unix_ns"] - host.clock_offset_ns
             late_ns = max(late_ns, began_ns - begin_at_ns)
             before = sum(other.targets for other in self.hosts[: self.hosts.index(host)])
             parts.append(Part(host.name, answer, began_ns + warmup_ns, before))
         return merged(parts, asked["seed"], len(asked["targets"])), late_ns
 
-    def _shares(self, asked: dict[str, Any], begin_at_ns: int) -> dict[str, str]:
+    def _shares(self, asked: dict[str, Any], begin_at_ns: int, reads: Mapping[str, float] | None) -> dict[str, str]:
         """What each that lives is to do: its own targets, its share of the depth or the rate, requests of its own."""
         targets, spans = self._split(asked["targets"]), self._split(asked.get("spans") or [])
-        living = [host for host in self.hosts if not host.is_lost]
+        living = [host for host in self.living if reads is None or host.name in reads]
         found = {}
         for number, host in enumerate(living):
             own = {
@@ -353,6 +392,7 @@ class Hosts:
                 "spans": spans[host.name],
                 "seed": derive_seed(asked["seed"], f"host {number}"),
                 "load": share_of(asked["load"], number, len(living)),
+                "workload": asked["workload"] if reads is None else {**asked["workload"], "read": reads[host.name]},
                 "begin_at_unix_ns": begin_at_ns + host.clock_offset_ns,
             }
             found[host.name] = json.dumps({**asked, **own}, sort_keys=True)

@@ -15,6 +15,7 @@ Reference: ``docs/internals/cell-contract.md``; held against answers of every en
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, NotRequired, get_args
 
 from typing_extensions import TypedDict
@@ -203,6 +204,15 @@ class CheckAnswer(TypedDict):
     verdict: Verdict
     evidence: str
     mend: str
+
+
+def worst_checks(checks: Iterable[CheckAnswer]) -> list[CheckAnswer]:
+    """The worst verdict of each check, the first of several that are as bad."""
+    worst: dict[str, CheckAnswer] = {}
+    for check in checks:
+        before = worst.setdefault(check["name"], check)
+        worst[check["name"]] = max(before, check, key=lambda one: VERDICTS.index(one["verdict"]))
+    return list(worst.values())
 
 
 class DeviceCounts(TypedDict):

@@ -161,8 +161,8 @@ class TapeDrive(Table):
 class FarMachine(Table):
     """Another machine, which takes a plain copy over the network and puts it on its disk; ``--machine`` names it."""
 
-    link_mbit_s: Annotated[float, Field(ge=1, le=10_000)] = 100
-    """In a laboratory (``--machine lab:DIR``): Mbit/s of its link, and of this machine's."""
+    link_mbit_s: Annotated[float, Field(ge=1, le=10_000)] | None = None
+    """A note for the reader: Mbit/s of the link to it. Nothing is slowed down to that."""
 
 
 class End(Table):

@@ -1,120 +1,112 @@
-"""``raidlab measure network``: what machines get together from a storage on the network, and what limits them."""
+"""``raidlab measure network``: what machines get together from a storage on the network."""
 
 from __future__ import annotations
 
+import sys
+import textwrap
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from raidlab.cli.endings import code_of_status, say_cut_short
 from raidlab.cli.options import argument, flag, number, option
 
 if TYPE_CHECKING:
-    from raidlab.network.tests import NetworkRow, NetworkTestPlan
+    from raidlab.measure.hosts import Hosts
+    from raidlab.measure.network import NetworkOutcome
 
 EXAMPLES = """\b
 Examples:
-  raidlab measure network 10.0.0.11:7070 10.0.0.12:7070 10.0.0.13:7070 --key key
-  raidlab measure network --lab /mnt/box --machines 4 --link 100 --server-link 1000"""
+  raidlab measure network /mnt/box/ --cluster tcp://10.0.0.1:8786
+  raidlab measure network /mnt/box/ --cluster tcp://10.0.0.1:8786 --hosts 4 --json > net.json"""
 
 
 def network(
-    agents: Annotated[
-        list[str] | None, argument("AGENT...", "HOST:PORT of each machine where `raidlab agent` runs.")
+    target: Annotated[
+        str, argument("TARGET", "The storage as each machine sees it: a directory in most cases, a file or a device.")
+    ],
+    cluster: Annotated[
+        str | None, option("ADDRESS", "The Dask cluster whose workers load it (tcp://HOST:8786); needed.")
     ] = None,
-    key: Annotated[str | None, option("FILE", "The key that the agents have.")] = None,
-    lab: Annotated[
-        str | None, option("DIR", "Instead of agents: a server of DIR and machines, in network namespaces (root).")
-    ] = None,
-    machines: Annotated[int, number("How many, in the laboratory.", 1, 32)] = 4,
-    link: Annotated[float, number("Mbit/s of each machine's link there.", 1, 10_000)] = 100,
-    server_link: Annotated[float, number("Mbit/s of the server's link there.", 1, 10_000)] = 100,
-    size: Annotated[str, option("SIZE", "How much each machine moves in a step.")] = "64MiB",
+    hosts: Annotated[int | None, number("How many of its machines; all by default.", 1, 10_000)] = None,
     block: Annotated[str, option("SIZE", "How much is moved at a time.")] = "256KiB",
-    repeats: Annotated[int, number("How often each step is run.", 1, 100)] = 3,
+    depth: Annotated[int, number("How many of them each machine has outstanding.", 1, 4096)] = 2,
+    runtime: Annotated[str | None, option("TIME", "How long each step measures. 3s by default.")] = None,
+    warmup: Annotated[
+        str | None, option("TIME", "How long it runs before, uncounted. A tenth of it and 500ms at least by default.")
+    ] = None,
+    repeats: Annotated[int, number("How often, in shuffled order.", 1, 100)] = 3,
+    file_size: Annotated[str, option("SIZE", "The size of the file made in a directory, by each machine.")] = "512MiB",
+    destroy: Annotated[list[str] | None, option("DEVICE", "A block device that may be overwritten.")] = None,
+    seed: Annotated[int | None, number("The root of all randomness. 1 by default.", 0, 2**63 - 1)] = None,
     as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of a table.")] = False,
 ) -> None:
-    """Measure what one machine, two, ... all get from a storage together, and name what limits them."""
-    from raidlab.cli.terminal import say
-    from raidlab.errors import InputError
-    from raidlab.measure.words import parse_with
-    from raidlab.study.units import BYTES_ACCEPTED, parse_bytes
+    """Measure what one machine, two, ... all get from a storage together, front to back.
 
-    total = parse_with(parse_bytes, "--size", size, BYTES_ACCEPTED)
-    block_bytes = parse_with(parse_bytes, "--block", block, BYTES_ACCEPTED)
-    if (lab is None) == (not agents):
-        raise InputError.one("AGENT", "nothing to drive", accepted="agents, or --lab DIR: one of them")
-    if lab is not None:
-        rows = _in_lab(lab, machines, link, server_link, (total, block_bytes, repeats))
+    They write, and read; with four machines two also read while two write.
+    """
+    from raidlab.cli.measure.requests import connected_hosts
+    from raidlab.errors import InputError
+    from raidlab.measure import BudgetFlags, Drive, LoadFlags, WorkloadFlags, request_of_flags
+    from raidlab.run.interrupt import StopFlag, catching_signals
+    from raidlab.run.progress import progress_on
+
+    if cluster is None:
+        accepted = "a Dask scheduler with a worker on each machine (tcp://HOST:8786), or local:N"
+        raise InputError.one("--cluster", "is needed to know the machines", accepted=accepted)
+    asked = request_of_flags(
+        [target],
+        WorkloadFlags(rw="rw", size=block),
+        LoadFlags(depth=str(depth)),
+        BudgetFlags(runtime=runtime, warmup=warmup, repeats=repeats),
+        Drive(),
+        destroy=destroy or [],
+        file_size=file_size,
+        seed=seed,
+    )
+    stop = StopFlag()
+    with catching_signals(stop), connected_hosts(cluster, hosts, stop) as machines:
+        # Not at the head: Dask is slow to import, and need not be installed.
+        from raidlab.measure.network import measure_network
+
+        outcome = measure_network(asked, machines, progress=progress_on(sys.stderr), stop=stop)
+        raise typer.Exit(_print(outcome, machines, stop.signal_name, as_json=as_json))
+
+
+def _print(outcome: NetworkOutcome, hosts: Hosts, signal_name: str | None, *, as_json: bool) -> int:
+    from raidlab.cli.terminal import printing, say
+
+    if not outcome.rows:
+        say("interrupted; nothing had been measured yet")
     else:
-        if key is None:
-            raise InputError.one("--key", "is needed to speak to agents", accepted="the file that they have too")
-        rows = _with_agents(agents or [], key, (total, block_bytes, repeats))
-    if not rows:
-        say("nothing had been measured yet")
-    print(_json(rows) if as_json else _table(rows))
+        with printing():
+            print(_json(outcome, hosts) if as_json else _table(outcome))
+    say_cut_short("measurement", outcome.status, outcome.failure)
+    return code_of_status(outcome.status, signal_name, [check["verdict"] for check in outcome.checks])
 
 
-def _with_agents(agents: list[str], key: str, amounts: tuple[int, int, int]) -> list[NetworkRow]:
-    from pathlib import Path
+def _table(outcome: NetworkOutcome) -> str:
+    from raidlab.cli.measure.result import figure
 
-    from raidlab.cli.terminal import say
-    from raidlab.network.protocol import load_key
-    from raidlab.network.tests import NetworkTestPlan
-
-    say("what the storage keeps of files in its own memory cannot be put out from here: move more than it has")
-    return _run(agents, load_key(Path(key)), NetworkTestPlan(*amounts))
-
-
-def _in_lab(
-    directory: str, machines: int, link: float, server_link: float, amounts: tuple[int, int, int]
-) -> list[NetworkRow]:
-    from pathlib import Path
-
-    from raidlab.errors import InputError
-    from raidlab.network.lab import lab_folder, network_lab
-    from raidlab.network.run_lab import agents_of
-    from raidlab.network.tests import NetworkTestPlan
-
-    place = Path(directory)
-    if not place.is_dir():
-        raise InputError.one("--lab", "is no directory", value=f"'{directory}'", accepted="a directory")
-    with lab_folder() as made, network_lab(machines, link, server_link) as lab:
-        agents, key, watches = agents_of(lab, place, made)
-        return _run(agents, key, NetworkTestPlan(*amounts, watches=watches, directory=place))
-
-
-def _run(agents: list[str], key: bytes, asked: NetworkTestPlan) -> list[NetworkRow]:
-    from contextlib import ExitStack
-
-    from raidlab.cli.terminal import say
-    from raidlab.network.controller import AgentMachine
-    from raidlab.network.tests import run_tests
-
-    rows: list[NetworkRow] = []
-    with ExitStack() as open_machines:
-        driven = []
-        for address in agents:
-            machine = AgentMachine(address, key)
-            open_machines.callback(machine.close)
-            driven.append(machine)
-        try:
-            for row in run_tests(driven, asked, say):
-                rows.append(row)
-        except KeyboardInterrupt:
-            say("stopping: what was measured is kept")
-    return rows
-
-
-def _table(rows: list[NetworkRow]) -> str:
-    lines = [f"{'test':<24}{'':<7}{'MB/s':>7}{'95 % interval':>17}{'each':>15}  limit"]
-    for row in rows:
-        interval = "single run" if row.low is None or row.high is None else f"{row.low:.3g} to {row.high:.3g}"
-        each = f"{row.slowest_mb_s:.3g} to {row.fastest_mb_s:.3g}"
-        limit = f"{row.limit.name} ({row.limit.detail})" if row.limit.detail else row.limit.name
-        lines.append(f"{row.test:<24}{row.work:<7}{row.total_mb_s:>7.3g}{interval:>17}{each:>15}  {limit}")
+    lines = [f"{'test':<31}{'':<6}{'MB/s':>7}{'95 % interval':>18}{'each host':>18}"]
+    for row in outcome.rows:
+        low, high, slowest, fastest = map(figure, (row.low, row.high, row.slowest_mb_s, row.fastest_mb_s))
+        interval = "single run" if row.low is None else f"{low} to {high}"
+        total, each = figure(row.total_mb_s), f"{slowest} to {fastest}"
+        lines.append(f"{row.test:<31}{row.work:<6}{total:>7}{interval:>18}{each:>18}")
+    apart_ms = max(row.apart_ms for row in outcome.rows)
+    lines += ["", f"windows of a step opened within {apart_ms:.3g} ms of each other"]
+    for check in outcome.checks:
+        if check["verdict"] != "PASS":
+            said = f"{check['verdict']} {check['name']}: {check['evidence']} {check['mend']}"
+            lines += ["", *textwrap.wrap(said, 80, break_long_words=False)]
     return "\n".join(lines)
 
 
-def _json(rows: list[NetworkRow]) -> str:
+def _json(outcome: NetworkOutcome, hosts: Hosts) -> str:
     import json
     from dataclasses import asdict
 
-    return json.dumps({"results": [asdict(row) for row in rows]}, indent=2)
+    document = asdict(outcome)
+    document = {"results": document.pop("rows"), "hosts": [host.facts for host in hosts.hosts], **document}
+    return json.dumps(document, indent=2)

@@ -242,7 +242,7 @@ def measure_and_print(
     stop = StopFlag()
     with ExitStack() as made:
         made.enter_context(catching_signals(stop))
-        hosts = None if cluster is None else made.enter_context(_hosts(cluster, count, stop))
+        hosts = None if cluster is None else made.enter_context(connected_hosts(cluster, count, stop))
         # What is not kept still wants a place until it is printed.
         place, elsewhere = (_temporary(made), _in_memory(made)) if out is None else (Path(out), None)
         run = measure(
@@ -251,7 +251,8 @@ def measure_and_print(
         return _print(run, as_json=as_json, kept=out is not None)
 
 
-def _hosts(cluster: str, count: int | None, stop: StopFlag) -> Hosts:
+def connected_hosts(cluster: str, count: int | None, stop: StopFlag) -> Hosts:
+    """The machines that ``--cluster`` and ``--hosts`` say."""
     # Not at the head: Dask is slow to import, and need not be installed.
     from raidlab.measure.hosts import Hosts
 
