@@ -55,6 +55,18 @@ COPIES = (("near2", 3), ("near2", 5), ("near3", 4), ("far2", 4), ("far3", 5), ("
 """RAID 10 beside pairs: where the copies of a chunk lie, and over how many members."""
 
 
+DEGRADED: tuple[tuple[str, int, int | None, tuple[int, ...]], ...] = (
+    ("raid1", 3, None, (1,)),
+    ("raid10", 4, 64, (1,)),
+    ("raid4", 5, 64, (1,)),
+    ("raid4", 5, 64, (4,)),
+    ("raid5", 5, 64, (1,)),
+    ("raid6", 6, 64, (1,)),
+    ("raid6", 6, 64, (1, 2)),
+)
+"""Arrays without members: level, members, KiB of a chunk, which are missing."""
+
+
 def md_policy() -> dict[str, Any]:
     """What a study's ``policy = "md"`` is, over disks that do not rotate."""
     from raidlab.study.cell import CellPolicy
@@ -142,6 +154,8 @@ class Case:
     """The array as the kernel describes one (tests/md-states): tree and policy are what is predicted from that."""
     copies: str = ""
     """Where the copies of RAID 10 lie, where these are no pairs: ``far2``."""
+    missing: tuple[int, ...] = ()
+    """Members that have failed and were removed before the first request."""
 
     @property
     def name(self) -> str:
@@ -149,6 +163,7 @@ class Case:
         level = [self.level, *([self.copies] if self.copies else []), f"n{self.members}"]
         words = [f"twin-of-{self.recording}"] if self.recording else level
         words += [] if self.chunk_kib is None or self.recording else [f"c{self.chunk_kib}k"]
+        words += ["without" + "+".join(map(str, self.missing))] if self.missing else []
         words += [f"{self.service_ns // 1000}us", self.operation]
         if self.block_bytes != BLOCK_BYTES:
             words.append(f"{self.block_bytes // KIB}k" if self.block_bytes >= KIB else f"{self.block_bytes}b")
@@ -197,6 +212,8 @@ class Case:
             return twin_of(self.recording)[0]
         chunk = "" if self.chunk_kib is None else f", chunk={self.chunk_kib}KiB"
         layout = f", layout={self.copies}" if self.copies else ""
+        if self.level == "raid4":
+            return f"parity({self.members}{chunk}, parities=1, rotation=parity_last)"
         return f"{self.level}({self.members}{chunk}{layout})"
 
     @property
@@ -245,7 +262,23 @@ class Verdict:
 
 def cases() -> list[Case]:
     """Every case, in the order in which they are run."""
-    return [*aligned_cases(), *other_cases(), *copies_cases(), *twin_cases()]
+    return [*aligned_cases(), *other_cases(), *copies_cases(), *twin_cases(), *degraded_cases()]
+
+
+def degraded_cases() -> list[Case]:
+    """Arrays without a member, RAID 6 also without two: pages, chunks and sequences, read, written and both."""
+    loads = (
+        *((operation, depth, BLOCK_BYTES, None) for operation in OPERATIONS for depth in (8, 32)),
+        (MIXED, 32, BLOCK_BYTES, None),
+        ("read", 8, 64 * KIB, None),
+        ("read", 8, 256 * KIB, PAGE_BYTES),
+        ("read", 8, 64 * KIB, 0),
+        ("write", 8, 64 * KIB, None),
+    )
+    return [
+        Case(level, members, chunk, SERVICES_NS[0], *load, missing=missing)
+        for (level, members, chunk, missing), load in itertools.product(DEGRADED, loads)
+    ]
 
 
 def copies_cases() -> list[Case]:
@@ -371,6 +404,7 @@ def cell(case: Case, tree: Mapping[str, Any], *, scheduler: str = SCHEDULER, **p
         },
         "warmup": {},
         "measure": {"requests": case.requests},
+        "missing": list(case.missing),
     }
 
 
