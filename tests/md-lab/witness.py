@@ -53,7 +53,8 @@ def boot(wanted: list[Case], service_ns: int, work: Path) -> dict[Case, Figures]
     plan = [
         f"{case.name} {case.level} {case.chunk_kib or '-'} {case.layout or '-'} {case.members} {case.read_percent}"
         f" {case.depth} {case.requests} {SPAN_MIB} {case.seed} {case.block_bytes}"
-        f" {case.block_bytes if case.align_bytes is None else case.align_bytes}\n"
+        f" {case.block_bytes if case.align_bytes is None else case.align_bytes}"
+        f" {','.join(map(str, case.missing)) or '-'}\n"
         for case in wanted
     ]
     (work / "plan").write_text("".join(plan))

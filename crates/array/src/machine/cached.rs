@@ -1,12 +1,13 @@
 //! Writes that go through a stripe cache, beside the windows: see `stripe_cache/`.
 //!
-//! A cache knows no member's state: it is for volumes that are whole. Where a member goes, the requests in it are started as
-//! windows once its operations on their way are done, and so are all others until the volume is whole and idle again.
+//! A cache knows which members are missing, and nothing of one that is being rebuilt: such a volume has none. Where a
+//! member goes, the requests in it are started as windows once its operations on their way are done, and so are all others
+//! until the volume is idle, with each member either whole or not there.
 
 use super::stripe_cache::{RowOp, StripeCache};
 use super::{join, Array, ArrayOp, Event};
 use crate::policy::MemberState;
-use raidlab_types::number::{u32_from, usize_from};
+use raidlab_types::number::u32_from;
 use raidlab_types::{OpError, OpKind, Operation, RequestKind};
 
 /// Operations of the cache of volume v have the number of a window that there never is: this less v.
@@ -31,11 +32,13 @@ impl Array {
     pub(super) fn goes_to_cache(&mut self, id: u32) -> bool {
         let state = &self.requests[id as usize];
         let request = state.request;
-        let degraded = self.views.is_degraded(state.node);
-        let Some(Some(cache)) = self.caches.get_mut(request.volume as usize) else { return false };
-        if cache.is_ending() && self.requests_in_flight == 1 && !degraded {
-            cache.begin_again();
+        let volume = request.volume as usize;
+        if self.requests_in_flight == 1
+            && self.caches.get(volume).is_some_and(|c| c.as_ref().is_some_and(StripeCache::is_ending))
+        {
+            self.begin_cache_again(volume);
         }
+        let Some(Some(cache)) = self.caches.get_mut(volume) else { return false };
         if cache.is_ending() {
             let waits = cache.is_busy();
             if waits {
@@ -43,12 +46,31 @@ impl Array {
             }
             return waits;
         }
-        let writes = request.kind == RequestKind::Write;
-        if writes {
-            cache.submit(id, request.extent, request.force_unit_access);
-            self.report_cached(usize_from(u64::from(request.volume)));
+        let kind = match request.kind {
+            RequestKind::Write => OpKind::Write,
+            RequestKind::Read if cache.reads() => OpKind::Read,
+            _ => return false,
+        };
+        cache.submit(id, request.extent, kind, request.force_unit_access);
+        self.report_cached(volume);
+        true
+    }
+
+    /// Has an idle cache go on with the members that there are, if it can.
+    fn begin_cache_again(&mut self, volume: usize) {
+        let Some(cache) = self.caches[volume].as_mut() else { return };
+        let mut lost = 0;
+        for (position, &leaf) in cache.leaves().iter().enumerate() {
+            let view = self.views.leaf(leaf);
+            match view.state {
+                MemberState::Online => {}
+                MemberState::Missing | MemberState::Failed => lost |= 1 << position,
+                MemberState::Rebuilding => return,
+            }
         }
-        writes
+        if cache.bears(lost) {
+            cache.begin_again(lost);
+        }
     }
 
     /// The volume to whose cache an operation of this window belongs.
@@ -137,13 +159,16 @@ impl Array {
         self.start_given_up(volume);
     }
 
-    /// Ends the caches of volumes that have lost a member.
+    /// Ends the caches of volumes that have lost a member; where nothing is on its way, they go on without it at once.
     pub(super) fn end_caches(&mut self) {
         for volume in 0..self.caches.len() {
             let is_degraded = self.views.is_degraded(self.layout.volume_node(volume));
             if let Some(cache) = self.caches[volume].as_mut().filter(|_| is_degraded) {
                 cache.end();
                 self.start_given_up(volume);
+                if self.requests_in_flight == 0 {
+                    self.begin_cache_again(volume);
+                }
             }
         }
     }

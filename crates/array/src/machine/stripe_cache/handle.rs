@@ -11,6 +11,7 @@ const TAKEN_TOGETHER: usize = 8;
 #[derive(Debug, Default)]
 struct RowCounts {
     locked: u32,
+    to_read: u32,
     to_write: u32,
     /// Of those, pages that are written in part.
     in_part: u32,
@@ -59,6 +60,7 @@ impl StripeCache {
         if self.rides_in_batch(id) {
             return;
         }
+        self.end_reads(id);
         let mut counts = self.counts(id);
         if self.row(id).phase == RowPhase::Computed {
             self.row_mut(id).phase = RowPhase::Idle;
@@ -73,14 +75,9 @@ impl StripeCache {
         if counts.written > 0 && self.has_parity(id) {
             self.end_writes(id);
         }
-        if counts.in_part > 0 && self.row(id).phase == RowPhase::Idle {
-            for position in 0..self.parity.members {
-                let page = self.page_mut(id, position);
-                if page.to_write != NONE && page.flags & (OVERWRITE | LOCKED | UP_TO_DATE) == 0 {
-                    page.flags |= LOCKED | WANT_READ;
-                    counts.locked += 1;
-                }
-            }
+        let is_written_degraded = counts.to_write > 0 && self.lost != 0;
+        if (counts.to_read + counts.in_part > 0 || is_written_degraded) && self.row(id).phase == RowPhase::Idle {
+            self.fill(id, &mut counts);
         }
         if counts.to_write > 0 && self.row(id).phase == RowPhase::Idle {
             self.prepare_write(id, &mut counts);
@@ -106,6 +103,7 @@ impl StripeCache {
         let mut counts = RowCounts::default();
         for page in &self.pages[self.pages_of(id)] {
             counts.locked += u32::from(page.is(LOCKED));
+            counts.to_read += u32::from(page.to_read != NONE);
             counts.to_write += u32::from(page.to_write != NONE);
             counts.in_part += u32::from(page.to_write != NONE && !page.is(OVERWRITE));
             counts.written += u32::from(page.written != NONE);
@@ -115,8 +113,73 @@ impl StripeCache {
 
     /// Whether the parities are known and not on their way.
     fn has_parity(&self, id: u32) -> bool {
-        let settled = |position| self.page(id, position).flags & (LOCKED | UP_TO_DATE) == UP_TO_DATE;
+        let is_known = |position| self.page(id, position).flags & (LOCKED | UP_TO_DATE) == UP_TO_DATE;
+        let settled = |position| self.is_lost(position) || is_known(position);
         (0..self.parity.members).filter(|&position| self.is_parity(id, position)).all(settled)
+    }
+
+    /// Completes the reads of pages that are known.
+    fn end_reads(&mut self, id: u32) {
+        for position in (0..self.parity.members).rev() {
+            let page = self.page_mut(id, position);
+            if page.to_read == NONE || !page.is(UP_TO_DATE) {
+                continue;
+            }
+            page.asked = 0;
+            let mut rider = std::mem::replace(&mut page.to_read, NONE);
+            while rider != NONE {
+                let done = self.riders.remove(rider as usize);
+                self.uncount(done.request);
+                rider = done.next;
+            }
+            if self.row(id).batch_head == NONE {
+                self.row_mut(id).is_awaited = false;
+            }
+        }
+    }
+
+    /// Reads pages that are asked for, or without which no parity can be computed; computes those of missing members.
+    fn fill(&mut self, id: u32, counts: &mut RowCounts) {
+        let is_wanted = |position: &u32| self.is_wanted(id, *position);
+        let wanted = (0..self.parity.members).filter(is_wanted).fold(0_u64, |all, position| all | 1 << position);
+        let is_known = |position| self.is_lost(position) || self.page(id, position).is(UP_TO_DATE);
+        if wanted & self.lost != 0 && (0..self.parity.members).all(is_known) {
+            let row = self.row_mut(id);
+            (row.phase, row.holders) = (RowPhase::Recovering, row.holders + 1);
+            return self.make_ready(id, self.parity.members);
+        }
+        for position in 0..self.parity.members {
+            if (wanted & !self.lost) >> position & 1 == 1 {
+                self.page_mut(id, position).flags |= LOCKED | WANT_READ;
+                counts.locked += 1;
+            }
+        }
+    }
+
+    /// Whether a page is needed as it is (`need_this_block`).
+    fn is_wanted(&self, id: u32, position: u32) -> bool {
+        let page = self.page(id, position);
+        if page.flags & (LOCKED | UP_TO_DATE) != 0 {
+            return false;
+        }
+        let is_in_part = |page: &super::CachedPage| page.to_write != NONE && !page.is(OVERWRITE);
+        let lost = || (0..self.parity.members).filter(|&position| self.is_lost(position));
+        let unknown = || lost().filter(|&position| !self.page(id, position).is(UP_TO_DATE));
+        let is_asked = |position| self.page(id, position).to_read != NONE;
+        if page.to_read != NONE || is_in_part(page) || lost().any(is_asked) {
+            return true;
+        }
+        if (0..self.parity.members).all(|position| self.page(id, position).to_write == NONE) {
+            return false;
+        }
+        if unknown().any(|position| is_in_part(self.page(id, position))) {
+            return true;
+        }
+        // Without two, neither the old parity nor the rest of the stripe may be there.
+        let rests = |position| self.is_parity(id, position) || self.page(id, position).to_write != NONE;
+        let reconstructs = lost().count() > 1 && unknown().any(rests);
+        reconstructs
+            && unknown().any(|position| !self.is_parity(id, position) && !self.page(id, position).is(OVERWRITE))
     }
 
     /// Completes what was written, of the whole batch.
@@ -167,7 +230,7 @@ impl StripeCache {
             let modifies = self.policy.prefers_modify(modify, reconstruct);
             for position in 0..self.parity.members {
                 let reads = if modifies { self.is_modified(id, position) } else { self.is_rest(id, position) };
-                if reads {
+                if reads && !self.is_lost(position) {
                     self.page_mut(id, position).flags |= LOCKED | WANT_READ;
                     counts.locked += 1;
                 }
@@ -189,11 +252,20 @@ impl StripeCache {
     }
 
     fn pages_to_modify(&self, id: u32) -> u32 {
-        (0..self.parity.members).map(|position| u32::from(self.is_modified(id, position))).sum()
+        (0..self.parity.members).filter(|&position| self.is_modified(id, position)).map(|p| self.reads_of(p)).sum()
     }
 
     fn pages_to_reconstruct(&self, id: u32) -> u32 {
-        (0..self.parity.members).map(|position| u32::from(self.is_rest(id, position))).sum()
+        (0..self.parity.members).filter(|&position| self.is_rest(id, position)).map(|p| self.reads_of(p)).sum()
+    }
+
+    /// How many reads a page is counted for: of one that cannot be read more than there ever are.
+    fn reads_of(&self, position: u32) -> u32 {
+        if self.is_lost(position) {
+            2 * self.parity.members
+        } else {
+            1
+        }
     }
 
     /// Takes the pages that are to be written and computes the parities.
@@ -238,12 +310,25 @@ impl StripeCache {
         while at != NONE {
             (rows, at) = (rows + 1, self.row(at).batch_next);
         }
+        if self.row(id).phase == RowPhase::Recovering {
+            let lost = u64::from(self.lost.count_ones());
+            return ((u64::from(self.parity.members) - lost) * self.row_sectors, lost * self.row_sectors);
+        }
         let known = self.pages[self.pages_of(id)].iter().filter(|page| page.flags & (LOCKED | UP_TO_DATE) != 0);
         let inputs = u64::from(crate::plan::place(known.count())) - u64::from(self.parity.parities);
         (rows * inputs * self.row_sectors, rows * u64::from(self.parity.parities) * self.row_sectors)
     }
 
     pub(super) fn end_computation(&mut self, id: u32) {
+        if self.row(id).phase == RowPhase::Recovering {
+            for position in 0..self.parity.members {
+                if self.is_lost(position) {
+                    self.page_mut(id, position).flags |= UP_TO_DATE;
+                }
+            }
+            self.row_mut(id).phase = RowPhase::Idle;
+            return;
+        }
         for position in 0..self.parity.members {
             if self.is_parity(id, position) || self.page(id, position).written != NONE {
                 self.page_mut(id, position).flags |= UP_TO_DATE;
@@ -262,6 +347,12 @@ impl StripeCache {
                 continue;
             }
             page.flags &= !wanted;
+            if self.is_lost(position) {
+                // Nobody is there to write it: it is done.
+                self.page_mut(id, position).flags &= !LOCKED;
+                self.row_mut(id).to_handle = true;
+                continue;
+            }
             let mut at = id;
             while at != NONE {
                 let page = self.page_mut(at, position);

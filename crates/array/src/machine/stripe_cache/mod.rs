@@ -9,6 +9,9 @@
 //! are idle) or where a page that it writes waits to be written already, and later requests wait behind it. There is
 //! one thread. Direct writes alone are modelled, which md never delays.
 //!
+//! Where members are missing, reads come here too: md then reads no chunk past its rows, for it may have to read the whole
+//! row. A page of a missing member is computed once all others of its row are known, both parities included.
+//!
 //! Rows, not bytes: what a page contains nobody needs to know, so this is for a driver that moves no bytes. A member that
 //! fails ends it: what is on its way is finished, then all requests are planned as they are without a cache.
 //!
@@ -55,9 +58,12 @@ struct CachedPage {
     /// Requests that are to be written, and that are being written.
     to_write: u32,
     written: u32,
+    /// Sectors that are to be read, a bit each, and the requests that wait for them.
+    asked: u64,
+    to_read: u32,
 }
 
-const UNKNOWN: CachedPage = CachedPage { flags: 0, covered: 0, to_write: NONE, written: NONE };
+const UNKNOWN: CachedPage = CachedPage { flags: 0, covered: 0, to_write: NONE, written: NONE, asked: 0, to_read: NONE };
 
 impl CachedPage {
     fn is(&self, flags: u8) -> bool {
@@ -70,6 +76,15 @@ impl CachedPage {
 struct RequestPage {
     request: u32,
     next: u32,
+}
+
+/// A request, or what is left of it, that waits to be submitted.
+#[derive(Debug, Clone, Copy)]
+struct Queued {
+    request: u32,
+    extent: Extent,
+    kind: OpKind,
+    force_unit_access: bool,
 }
 
 /// What the array is to do: an operation on a member, or a computation.
@@ -92,7 +107,7 @@ pub(crate) struct StripeCache {
     riders: Slab<RequestPage>,
     /// By request: its pages that are not written yet, and one while it is being submitted.
     pending: Vec<u32>,
-    queue: VecDeque<(u32, Extent, bool)>,
+    queue: VecDeque<Queued>,
     submission: Option<Submission>,
     waiting: Waiting,
     /// The submitter found no row, and takes none until enough are idle.
@@ -108,6 +123,8 @@ pub(crate) struct StripeCache {
     outstanding: u32,
     /// Reconstruct-write or not, see [`Policy`].
     policy: Policy,
+    /// By position, a bit each: members that are not there.
+    lost: u64,
     /// A member has failed: nothing is begun.
     ends: bool,
 }
@@ -122,7 +139,7 @@ impl StripeCache {
             _ => None,
         };
         let leaves: Box<[LeafId]> = node.children.iter().map(leaf).collect::<Option<_>>()?;
-        let fits = parity.chunk.is_multiple_of(row_sectors) && (1..=64).contains(&row_sectors);
+        let fits = parity.chunk.is_multiple_of(row_sectors) && (1..=64).contains(&row_sectors) && leaves.len() <= 64;
         if policy.stripe_cache_size == 0 || policy.parity_row_bytes == 0 || !fits {
             return None;
         }
@@ -146,6 +163,7 @@ impl StripeCache {
             done: VecDeque::new(),
             outstanding: 0,
             policy: *policy,
+            lost: 0,
             ends: false,
         })
     }
@@ -189,7 +207,8 @@ impl StripeCache {
     pub(crate) fn request_of(&self, slot: u32) -> u32 {
         let (id, _) = self.split(slot);
         let pages = &self.pages[self.pages_of(id)];
-        let rider = pages.iter().flat_map(|page| [page.written, page.to_write]).find(|&rider| rider != NONE);
+        let riders = pages.iter().flat_map(|page| [page.written, page.to_write, page.to_read]);
+        let rider = riders.into_iter().find(|&rider| rider != NONE);
         self.riders[rider.expect("a row works for a request") as usize].request
     }
 
@@ -247,8 +266,24 @@ impl StripeCache {
         Some(crate::plan::place(request))
     }
 
-    /// Begins again, knowing nothing.
-    pub(crate) fn begin_again(&mut self) {
+    /// The members of its rows, by position.
+    pub(crate) fn leaves(&self) -> &[LeafId] {
+        &self.leaves
+    }
+
+    /// Whether it can do without these members, a bit each by position.
+    pub(crate) fn bears(&self, lost: u64) -> bool {
+        lost.count_ones() <= self.parity.parities
+    }
+
+    /// Whether reads come here, as they do where members are missing.
+    pub(crate) fn reads(&self) -> bool {
+        self.lost != 0
+    }
+
+    /// Begins again, knowing nothing, without some members.
+    pub(crate) fn begin_again(&mut self, lost: u64) {
+        debug_assert!(self.bears(lost), "a cache of rows that cannot be read");
         debug_assert!(
             self.outstanding == 0 && self.pending.iter().all(|&pages| pages == 0),
             "requests in an ended cache"
@@ -258,7 +293,7 @@ impl StripeCache {
         self.riders.clear();
         self.queue.clear();
         self.released.clear();
-        (self.submission, self.waiting, self.ends) = (None, Waiting::No, false);
+        (self.submission, self.waiting, self.ends, self.lost) = (None, Waiting::No, false, lost);
         (self.is_full, self.wants_row, self.has_grown) = (false, false, false);
     }
 
@@ -298,12 +333,16 @@ impl StripeCache {
         (slot / places, slot % places)
     }
 
+    fn is_lost(&self, position: u32) -> bool {
+        self.lost >> position & 1 == 1
+    }
+
     fn is_parity(&self, id: u32, position: u32) -> bool {
         let p = self.row(id).p;
         position == p || (self.parity.parities == 2 && position == self.parity.q_position(p))
     }
 
-    /// One more page of a request is to be written.
+    /// One more page of a request is to be read or written.
     fn count(&mut self, request: u32) {
         if request as usize >= self.pending.len() {
             self.pending.resize(request as usize + 1, 0);

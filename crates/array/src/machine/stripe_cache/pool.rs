@@ -22,6 +22,9 @@ const BUCKETS: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowPhase {
     Idle,
+    /// The pages of missing members are computed.
+    Recovering,
+    /// The parities are computed.
     Computing,
     Computed,
 }

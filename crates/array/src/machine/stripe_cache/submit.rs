@@ -1,10 +1,10 @@
 //! How requests hang their pages into rows.
 
 use super::pool::{RowPool, PLUGGED};
-use super::{RequestPage, StripeCache, LOCKED, OVERWRITE, UNKNOWN};
+use super::{Queued, RequestPage, StripeCache, LOCKED, OVERWRITE, UNKNOWN};
 use crate::plan::NONE;
 use raidlab_types::number::u32_from;
-use raidlab_types::Extent;
+use raidlab_types::{Extent, OpKind};
 
 /// Pages of a request that are submitted together (`RAID5_MAX_REQ_STRIPES`); a longer one is several.
 const MOST_PAGES: u64 = 256;
@@ -23,10 +23,11 @@ pub(super) enum Waiting {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Submission {
     request: u32,
+    kind: OpKind,
     force_unit_access: bool,
     /// Sectors that are left when this part is done.
     rest: Extent,
-    /// First sector of the first page, the first sector that is written, and one past the last.
+    /// First sector of the first page, the first sector that is wanted, and one past the last.
     first: u64,
     begin: u64,
     end: u64,
@@ -54,10 +55,10 @@ impl Submission {
 }
 
 impl StripeCache {
-    /// Takes a write request.
-    pub(crate) fn submit(&mut self, request: u32, extent: Extent, force_unit_access: bool) {
+    /// Takes a request.
+    pub(crate) fn submit(&mut self, request: u32, extent: Extent, kind: OpKind, force_unit_access: bool) {
         self.count(request);
-        self.queue.push_back((request, extent, force_unit_access));
+        self.queue.push_back(Queued { request, extent, kind, force_unit_access });
         if self.waiting == Waiting::No {
             self.run_submitter();
         }
@@ -95,7 +96,8 @@ impl StripeCache {
             self.drop_batch_last(&mut submission);
             self.unplug();
             if submission.rest.sectors > 0 {
-                self.queue.push_front((submission.request, submission.rest, submission.force_unit_access));
+                let Submission { request, kind, force_unit_access, rest: extent, .. } = submission;
+                self.queue.push_front(Queued { request, extent, kind, force_unit_access });
             } else {
                 self.uncount(submission.request);
             }
@@ -103,7 +105,7 @@ impl StripeCache {
     }
 
     fn next_submission(&mut self) -> Option<Submission> {
-        let (request, extent, force_unit_access) = self.queue.pop_front()?;
+        let Queued { request, extent, kind, force_unit_access } = self.queue.pop_front()?;
         let sectors = extent.sectors.min(MOST_PAGES * self.row_sectors);
         let (begin, end) = (extent.lba, extent.lba + sectors);
         let first = begin / self.row_sectors * self.row_sectors;
@@ -115,7 +117,8 @@ impl StripeCache {
         }
         let rest = Extent::new(end, extent.sectors - sectors);
         let next = u32_from((self.lowest(first, begin, sectors) - first) / self.row_sectors);
-        Some(Submission { request, force_unit_access, rest, first, begin, end, todo, next, batch_last: NONE })
+        let batch_last = NONE;
+        Some(Submission { request, kind, force_unit_access, rest, first, begin, end, todo, next, batch_last })
     }
 
     /// Where a request begins: at the page lowest in the chunks, as far as md finds it. It takes the next chunk for one of
@@ -150,7 +153,9 @@ impl StripeCache {
         let overlaps = self.row(id).batch_head != NONE
             || (0..self.parity.data()).any(|column| {
                 let (lba, position) = (self.page_lba(number, column), self.parity.position_of(p, column));
-                wanted(lba) && self.page(id, position).covered & parts(lba) != 0
+                let page = self.page(id, position);
+                let taken = if submission.kind == OpKind::Write { page.covered } else { page.asked };
+                wanted(lba) && taken & parts(lba) != 0
             });
         if overlaps {
             self.row_mut(id).is_awaited = true;
@@ -163,7 +168,7 @@ impl StripeCache {
                 continue;
             }
             let (lo, hi) = (submission.begin.max(lba) - lba, submission.end.min(lba + self.row_sectors) - lba);
-            self.add_rider(id, self.parity.position_of(p, column), submission.request, StripeCache::bits(lo, hi));
+            self.add_rider(id, self.parity.position_of(p, column), submission, StripeCache::bits(lo, hi));
             submission.clear(u32_from((lba - submission.first) / self.row_sectors));
         }
         if self.can_batch(id) {
@@ -198,12 +203,18 @@ impl StripeCache {
         id
     }
 
-    fn add_rider(&mut self, id: u32, position: u32, request: u32, bits: u64) {
+    fn add_rider(&mut self, id: u32, position: u32, submission: &Submission, bits: u64) {
+        let (request, writes) = (submission.request, submission.kind == OpKind::Write);
         self.count(request);
-        let whole = StripeCache::bits(0, self.row_sectors);
-        let next = self.page(id, position).to_write;
+        let page = self.page(id, position);
+        let next = if writes { page.to_write } else { page.to_read };
         let rider = u32_from(self.riders.insert(RequestPage { request, next }));
+        let whole = StripeCache::bits(0, self.row_sectors);
         let page = self.page_mut(id, position);
+        if !writes {
+            (page.to_read, page.asked) = (rider, page.asked | bits);
+            return;
+        }
         (page.to_write, page.covered) = (rider, page.covered | bits);
         let becomes_whole = page.covered == whole && !page.is(OVERWRITE);
         if becomes_whole {
@@ -269,6 +280,7 @@ mod tests {
     fn pages_come_from_the_lowest_on_and_around_the_end() {
         let mut submission = Submission {
             request: 0,
+            kind: OpKind::Write,
             force_unit_access: false,
             rest: Extent::new(0, 0),
             first: 0,
