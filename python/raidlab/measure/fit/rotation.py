@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -121,16 +122,21 @@ class Turntable:
         """How many there are."""
         return self.subject.capacity_bytes // self.sector_bytes
 
-    def read(self, lba: Numbers) -> tuple[Figures, Figures]:
-        """Reads in this order: when each was complete on the clock of the references, and how long it took, in ns."""
+    def asked(self, lba: Numbers, op: Literal["read", "write"] = "read") -> tuple[Figures, Figures]:
+        """Requests in this order: when each was complete on the clock of the references, and how long it took, in ns.
+
+        Writes have a clock of their own: only what lies between them counts.
+        """
         references = list(self.rotation.angles)[:: max(1, len(self.rotation.angles) // _ALIGNING)]
         asked = np.concatenate([np.array(references, dtype=np.int64), lba * self.sector_bytes])
-        seen = self.subject.ask_each(asked, "read", self.sector_bytes)
+        seen = self.subject.ask_each(asked, op, self.sector_bytes)
         self.requests += len(asked)
         self.spent_ns += float(seen.end_ns[-1] - seen.begin_ns[0])
         count = len(references)
         expected = np.array([self.rotation.angles[one] for one in references])
         made = seen.took_ns[:count] > _HIT_NS
+        if not made.any():
+            return seen.end_ns[count:], seen.took_ns[count:]
         apart = _mean_angle((seen.end_ns[:count] / self.rotation.period_ns - expected)[made])
         return seen.end_ns[count:] - apart * self.rotation.period_ns, seen.took_ns[count:]
 
@@ -148,7 +154,7 @@ class Turntable:
             padded = np.concatenate([row, drawn.integers(0, self.sectors, filling)])
             places.append(padded[order])
             columns.append(np.where(order < len(row), order, -1))
-        ends, took = self.read(np.concatenate(places))
+        ends, took = self.asked(np.concatenate(places))
         column = np.concatenate(columns)
         turns = ends / self.rotation.period_ns
         found = np.full(len(lba), np.nan)

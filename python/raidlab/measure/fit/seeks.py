@@ -10,6 +10,7 @@ Reference: B. Worthington et al., SIGMETRICS 1995 (their minimal time between re
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class SeekCurve:
         return [[cylinders, ms] for cylinders, ms in rows.items()]
 
 
-def seek_curve(table: Turntable, found: TrackMap) -> SeekCurve:
+def seek_curve(table: Turntable, found: TrackMap, op: Literal["read", "write"] = "read") -> SeekCurve:
     """Measure pairs of reads at distances that grow evenly on a logarithmic scale, and within a track."""
     drawn = np.random.default_rng([table.seed, 7])
     # In whole cylinders, where they are known.
@@ -65,7 +66,7 @@ def seek_curve(table: Turntable, found: TrackMap) -> SeekCurve:
     second = np.concatenate([one for _, _, one in pairs])
     order = drawn.permutation(len(kinds))
     asked = np.stack([first[order], second[order]], axis=1).ravel()
-    ends, _ = table.read(asked)
+    ends, _ = table.asked(asked, op)
     between = (ends[1::2] - ends[0::2])[np.argsort(order, kind="stable")]
     period_ns = table.rotation.period_ns
     windows = {kind: _window(between[kinds == kind], period_ns) for kind in [0, *distances]}
