@@ -161,7 +161,7 @@ def measured_samples(subject: FitSubject, plan: Sequence[Slot], progress: Progre
 def _turn(subject: FitSubject, slot: Slot) -> Sample:
     """One turn; again where nothing was done in it, for a machine may stall for as long as a turn lasts."""
     for _ in range(_TRIES):
-        sample = sample_of(slot.situation, slot.turn, subject.ask(slot))
+        sample = replace(sample_of(slot.situation, slot.turn, subject.ask(slot)), warmup_ns=slot.warmup_ns)
         if sample.requests:
             break
     return sample

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raidlab.measure.fit.situations import Slot
-from raidlab.measure.fit.subject import ModelSubject
-from raidlab.measure.fit.table import Measured, sample_of
+from raidlab.measure.fit.held_out import as_long
+from raidlab.measure.fit.table import Measured
 from raidlab.measure.fit.timed import Numbers, TimedSubject
 from raidlab.reading import Plain
 
@@ -26,7 +25,6 @@ _MOST_SEGMENTS = 1024
 # Places are so far apart, and so far from the end.
 _APART_BYTES, _ROOM_BYTES = 64 * KIB, 32 * 1024 * KIB
 _WRITES, _LONG_BYTES, _LONG_WRITES = 3000, 512 * KIB, 600
-_MODEL_NS = 3_600_000_000_000
 _ORDERS: tuple[Plain, ...] = (
     "fifo",
     "sptf",
@@ -122,6 +120,33 @@ def ordered(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) 
     return _ORDERS[place], error
 
 
+def settled(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) -> float | None:
+    """How much longer a write's seek is, in ms, by the rate at which random writes go on when memory is full.
+
+    None where none were measured, or none were held up.
+    """
+    loops = [one for one in fitted if one.situation.op == "write" and one.situation.place == "random"]
+    loops = [one for one in loops if not one.situation.arrivals and one.situation.depth in _SETTLE_DEPTHS]
+    if not loops:
+        return None
+
+    def faster(settle_ms: float) -> float:
+        tried = dict(device) | {"write_settle_ms": settle_ms}
+        rates = [as_long(tried, one, seed, turns=2).rate_per_s / one.rate_per_s for one in loops]
+        return float(np.median(np.log(rates)))
+
+    low, high = 0.0, _MOST_SETTLE_MS
+    if faster(low) <= 0:
+        return 0.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if faster(middle) > 0 else (low, middle)
+    return round((low + high) / 2, 3)
+
+
+_SETTLE_DEPTHS, _MOST_SETTLE_MS, _HALVINGS = (1, 8), 2.0, 6
+
+
 def _tells_order(one: Measured) -> bool:
     asked = one.situation
     return (asked.op, asked.place, asked.size_bytes, asked.arrivals) == ("read", "random", 4 * KIB, False)
@@ -129,13 +154,11 @@ def _tells_order(one: Measured) -> bool:
 
 def _log_error(device: Mapping[str, Plain], loops: Sequence[Measured], seed: int) -> float:
     """Of throughput and of two percentiles, on average."""
-    model = ModelSubject(device, seed, most_requests=4000)
-    return float(np.mean([abs(one) for loop in loops for one in _logs(model, loop)]))
+    return float(np.mean([abs(one) for loop in loops for one in _logs(as_long(device, loop, seed), loop)]))
 
 
-def _logs(model: ModelSubject, one: Measured) -> Iterator[float]:
-    sample = sample_of(one.situation, 0, model.ask(Slot(one.situation, 0, 0, _MODEL_NS)))
-    yield math.log(sample.rate_per_s / one.rate_per_s)
+def _logs(modelled: Measured, measured: Measured) -> Iterator[float]:
+    yield math.log(modelled.rate_per_s / measured.rate_per_s)
     for percentile in (90, 99):
-        modelled, measured = (times.percentile_ns(percentile) for times in (sample.times, one.times))
-        yield math.log((modelled or 1) / (measured or 1))
+        one, other = (some.times.percentile_ns(percentile) for some in (modelled, measured))
+        yield math.log((one or 1) / (other or 1))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raidlab.measure.fit.electronics import FoundBuffer, found_buffer, ordered
+from raidlab.measure.fit.electronics import FoundBuffer, found_buffer, ordered, settled
 from raidlab.measure.fit.rotation import PERIODIC, Rotation, Turntable, rotation_of
 from raidlab.measure.fit.seeks import SeekCurve, seek_curve
 from raidlab.measure.fit.table import Measured
@@ -90,7 +90,17 @@ def spindle_device(found: Spindle, fitted: Sequence[Measured], seed: int) -> dic
     """The device, with the order of service that fits the loops that were measured."""
     device = _mechanics(found) | _electronics(found)
     order, error = ordered(device, fitted, seed)
-    return device | {"scheduler": order, "provenance": _provenance(found, error)}
+    device |= {"scheduler": order}
+    told = _provenance(found, error)
+    if found.write_settle_ms is None and found.buffer.cached_writes is not None:
+        settle_ms = settled(device, fitted, seed)
+        if settle_ms is not None:
+            device["write_settle_ms"] = settle_ms
+            told["write_settle_ms"] = {"status": "fitted", "why": "the rate of random writes once memory is full"}
+    if found.buffer.cached_writes is None:
+        device["reads_only"] = True
+        told["reads_only"] = {"status": "measured", "why": "it was not to be written"}
+    return device | {"provenance": told}
 
 
 def _mechanics(found: Spindle) -> dict[str, Plain]:
