@@ -48,23 +48,23 @@ def wrapped(turns: Figures) -> Figures:
     return (turns + 0.5) % 1.0 - 0.5
 
 
-def rotation_of(subject: TimedSubject, sector_bytes: int, seed: int) -> Rotation:
+def rotation_of(subject: TimedSubject, sector_bytes: int, seed: int, rounds: int = _ROUNDS) -> Rotation:
     """Read sectors of reference again and again, and find the period at which all are complete."""
     drawn = random.Random(f"{seed}/rotation")
     sectors = subject.capacity_bytes // sector_bytes
     references = [drawn.randrange(sectors) * sector_bytes for _ in range(REFERENCES)]
     order: list[int] = []
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         # Halves by themselves: no sector is asked for again before half of the others were.
         for half in (references[: REFERENCES // 2], references[REFERENCES // 2 :]):
             order += drawn.sample(half, len(half))
     seen = subject.ask_each(np.array(order, dtype=np.int64), "read", sector_bytes)
     made = seen.took_ns > _HIT_NS
     visits = [seen.end_ns[made & (seen.offset_bytes == one)] for one in references]
-    pairs = [(one, ends) for one, ends in zip(references, visits, strict=True) if len(ends) > _ROUNDS // 2]
+    pairs = [(one, ends) for one, ends in zip(references, visits, strict=True) if len(ends) > rounds // 2]
     if len(pairs) < REFERENCES // 2:
         return Rotation(0.0, 0.0, 0.0, {})
-    period_ns = _period_ns([ends for _, ends in pairs])
+    period_ns = _period_ns([ends for _, ends in pairs], rounds)
     angles = {one: _mean_angle(ends / period_ns) for one, ends in pairs}
     away = np.concatenate([wrapped(ends / period_ns - angles[one]) for one, ends in pairs])
     noise = float(np.subtract(*np.percentile(away, [84, 16])) / 2)
@@ -75,11 +75,11 @@ def _coherence(visits: list[Figures], per_ns: float) -> float:
     return float(np.mean([abs(np.exp(2j * np.pi * per_ns * ends).mean()) for ends in visits]))
 
 
-def _period_ns(visits: list[Figures]) -> float:
+def _period_ns(visits: list[Figures], rounds: int) -> float:
     """The longest period at which sectors come again: first over a short time, which many periods fit, then over all."""
     begin, end = min(ends[0] for ends in visits), max(ends[-1] for ends in visits)
     least, most = 1 / LONGEST_NS, 1 / SHORTEST_NS
-    span = (end - begin) / _ROUNDS * 5
+    span = (end - begin) / rounds * 5
     grid = np.arange(least, most, 0.2 / span)
     few = [ends[ends < begin + span] for ends in visits[:24]]
     few = [ends for ends in few if len(ends) > 2]

@@ -23,6 +23,8 @@ from raidlab.measure.fit.tracks import TrackMap, track_map
 from raidlab.reading import Plain
 
 MIB = 1 << 20
+# Times that `found_spindle` says that it is further.
+SPINDLE_PHASES = 4
 # What the buffer of a disk keeps in a segment is not seen: a common size.
 _SEGMENT_BYTES = 2 * MIB
 # What a drive takes for a stream that goes on, rather than for a seek; a little more than a revolution before it destages.

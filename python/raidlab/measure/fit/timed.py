@@ -133,3 +133,12 @@ def _timed(cell: ArrayCell, stop: StopFlag) -> TimedRequests:
     )
 
 
+
+
+def sector_of(subject: TimedSubject) -> int:
+    """The least that can be asked for: 512 bytes, or what a disk with longer sectors takes."""
+    try:
+        subject.ask_each(np.zeros(1, dtype=np.int64), "read", 512)
+    except CellFailedError:
+        return 4096
+    return 512
