@@ -78,8 +78,11 @@ def _within_a_track(found: TrackMap, drawn: np.random.Generator) -> tuple[Number
     """Pairs whose second sector lies before the first in the same track, where no reading ahead has it."""
     one = drawn.integers(0, len(found.seen), _PAIRS)
     begins, lengths = (np.array([getattr(track, key) for track in found.seen])[one] for key in ("first", "sectors"))
-    low = drawn.integers(0, lengths - 1)
-    return begins + drawn.integers(low + 1, lengths), begins + low
+    # Half of them nearly a track back, so that the second sector comes by when the command might just be too late.
+    shares = np.where(drawn.random(_PAIRS) < 0.5, 1 - 0.1 * drawn.random(_PAIRS), drawn.random(_PAIRS))
+    back = np.clip((shares * lengths).astype(np.int64), 1, lengths - 1)
+    low = drawn.integers(0, lengths - back)
+    return begins + low + back, begins + low
 
 
 def _apart(table: Turntable, found: TrackMap, drawn: np.random.Generator, distance: int) -> tuple[Numbers, Numbers]:

@@ -1,0 +1,151 @@
+"""A disk fitted as a black box: its mechanics come back, and arrays of it are predicted.
+
+The disk is `hdd-7200`, seen through a host that is late by 20 us (log-normal), and by a millisecond in 3 of 1,000 cases.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raidlab import _core
+from raidlab.api import analyse, run_study
+from raidlab.formats.toml import toml_text
+from raidlab.measure.fit import FitRequest, FittedDevice, fit_model
+from raidlab.measure.fit.rotation import PERIODIC, Turntable, rotation_of
+from raidlab.measure.fit.seeks import seek_curve
+from raidlab.measure.fit.timed import TimedModel, sector_of
+from raidlab.measure.fit.tracks import track_map
+from raidlab.study.find import find_device
+from raidlab.study.load import load_study_text
+
+MS = 1e6
+LEVELS = {"raid0": "stripe(4)", "raid10": "raid10(4)", "raid5": "raid5(4)", "raid6": "raid6(4)"}
+LOADS = [
+    ("small reads", 1.0, "4KiB", "uniform"),
+    ("small writes", 0.0, "4KiB", "uniform"),
+    ("small mix", 0.7, "4KiB", "uniform"),
+    ("larger mix", 0.7, "64KiB", "uniform"),
+    ("large reads", 1.0, "512KiB", "uniform"),
+    ("stream", 1.0, "1MiB", "sequential"),
+]
+DEPTHS = [1, 8, 32]
+Rates = dict[tuple[str, str, int], tuple[float, float]]
+
+
+def parameters(name: str) -> dict[str, Any]:
+    file = find_device(name, Path())
+    assert file is not None
+    device = tomllib.loads(file.read_text(encoding="utf-8"))
+    return {key: value for key, value in device.items() if key not in ("published", "provenance", "power")}
+
+
+def capacity_of(device: dict[str, Any]) -> int:
+    return _core.device_facts(json.dumps(device))["capacity_bytes"]
+
+
+def seen(device: dict[str, Any], seed: int = 1) -> TimedModel:
+    return TimedModel(device, capacity_of(device), seed, late_us=20.0, outlier_share=0.003)
+
+
+def small(device: dict[str, Any]) -> dict[str, Any]:
+    """Four zones, and heads that the skews tell."""
+    zones = [{"cylinders": 9000, "sectors_per_track": 1800 - 150 * i} for i in range(4)]
+    return device | {"heads": 4, "zones": zones, "cylinder_skew": {"ms": 2.0}}
+
+
+def test_period_heads_zones_and_seeks_come_back() -> None:
+    """Of a disk whose skews differ. A map that was one sector off, or one head, fails."""
+    device = small(parameters("hdd-7200"))
+    subject = seen(device)
+    rotation = rotation_of(subject, sector_of(subject), 1)
+    assert rotation.period_ns == pytest.approx(60e9 / 7200, rel=1e-6)
+    table = Turntable(subject, 512, rotation, 1)
+    found = track_map(table)
+    assert found is not None
+    assert found.heads == 4
+    assert [zone.sectors_per_track for zone in found.zones] == [1800, 1650, 1500, 1350]
+    ends = np.cumsum([9000 * 4 * (1800 - 150 * i) for i in range(4)])
+    wrong = sum(abs(zone.end - int(end)) for zone, end in zip(found.zones, ends, strict=True))
+    assert wrong < 0.02 * ends[-1]
+    assert rotation.period_ns * found.zones[0].skew / MS == pytest.approx(1.2, rel=0.02)
+    assert rotation.period_ns * found.cylinder_skew / MS == pytest.approx(2.0, rel=0.02)
+    curve = seek_curve(table, found).table(found.heads)
+    least, most, mean = 0.8, 17.0, 8.5
+    cylinders = sum(zone["cylinders"] for zone in device["zones"])
+    a = (-10 * least + 15 * mean - 5 * most) / (3 * cylinders**0.5)
+    b = (7 * least - 15 * mean + 8 * most) / (3 * cylinders)
+    errors = [abs(ms - (a * (d - 1) ** 0.5 + b * (d - 1) + least)) for d, ms in curve]
+    assert median(errors) <= 0.06
+    assert max(errors) <= 0.3
+
+
+def test_what_does_not_turn_is_no_disk() -> None:
+    flash = {"kind": "fixed", "capacity_bytes": 1 << 30, "read_us": 2000.0, "write_us": 2000.0}
+    assert rotation_of(seen(flash), 512, 1, rounds=10).coherence < PERIODIC
+    table = {"kind": "random", "capacity_bytes": 1 << 30, "read": {"kind": "uniform", "min_ms": 2.0, "max_ms": 12.0}}
+    try:
+        subject = seen(table)
+    except _core.CellError:
+        pytest.skip("no such device")
+    assert rotation_of(subject, 512, 1, rounds=10).coherence < PERIODIC
+
+
+def cells(device: dict[str, Any], folder: Path) -> Rates:
+    """72 of them: throughput and 90th percentile of response."""
+    document = {
+        "name": "arrays",
+        "title": "Four of them",
+        "on": ["sim"],
+        "array": [{"name": name, "tree": tree} for name, tree in LEVELS.items()],
+        "workload": [{"name": n, "read": r, "size": s, "address": a} for n, r, s, a in LOADS],
+        "load": {"depths": DEPTHS},
+        "sim": {"device": device, "warmup": {"requests": 2000}, "measure": {"requests": 8000}},
+    }
+    study = load_study_text(toml_text(document), folder / "study.toml")
+    table = analyse(run_study(study, out=folder)).table
+    rows = table.iter_rows(named=True)
+    return {(row["array"], row["workload"], row["depth"]): (row["iops"], row["response_p90_ms"]) for row in rows}
+
+
+@pytest.fixture(scope="module")
+def fitted() -> FittedDevice:
+    device = parameters("hdd-7200")
+    return fit_model(device, capacity_of(device), FitRequest("disk", budget_ns=600_000_000_000, quick=True))
+
+
+@pytest.mark.slow
+def test_72_cells_of_arrays_are_predicted(fitted: FittedDevice, tmp_path: Path) -> None:
+    document = fitted.document
+    assert document["kind"] == "hdd"
+    model: dict[str, Any] = {
+        key: value for key, value in document.items() if key not in ("held_out", "fit", "provenance")
+    }
+    true, found = cells(parameters("hdd-7200"), tmp_path), cells(model, tmp_path)
+    rates = {cell: 100 * (found[cell][0] / true[cell][0] - 1) for cell in true}
+    tails = {cell: 100 * (found[cell][1] / true[cell][1] - 1) for cell in true}
+    for cell in true:
+        print(cell, f"{true[cell][0]:.1f} {rates[cell]:+.1f} % p90 {tails[cell]:+.1f} %")
+    reversed_pairs = [
+        (one, other)
+        for one in true
+        for other in true
+        if one[1:] == other[1:] and true[one][0] > 1.05 * true[other][0] and found[one][0] < found[other][0]
+    ]
+    sizes = sorted(abs(error) for error in rates.values())
+    print(f"median {median(sizes):.2f} worst {sizes[-1]:.2f}; p90 worst {max(map(abs, tails.values())):.2f}")
+    assert len(true) == 72
+    assert median(sizes) <= 1.0
+    assert sizes[-1] <= 6.0
+    assert max(abs(error) for error in tails.values()) <= 15.0
+    assert not reversed_pairs
+
+
+__all__ = ["replace"]
