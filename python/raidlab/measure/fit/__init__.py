@@ -3,8 +3,8 @@
 - ``situations``: what is asked of it, and what is held out
 - ``subject``: what is fitted, a target or a modelled device
 - ``table``, ``limits``: from what was measured to a device of kind ``empirical``
-- ``timed``, ``rotation``, ``tracks``, ``seeks``, ``electronics``, ``spindle``: to one of kind ``hdd``, where completions
-  are periodic
+- ``timed``, ``rotation``, ``tracks``, ``seeks``, ``electronics``, ``spindle``: to one of kind ``hdd``, where
+  completions are periodic
 - ``held_out``: what was held out, predicted
 
 Invariants:
@@ -185,9 +185,7 @@ def _spindle_of(
         return None, (f"{turns}; with --budget {least} or more its mechanics are fitted, and this is a table of times",)
     progress.begin("finding tracks and seeks", SPINDLE_PHASES)
     try:
-        found_disk = found_spindle(
-            subject, sector_bytes, asked.seed, writes=may_write(place), advance=progress.advance
-        )
+        found_disk = found_spindle(subject, sector_bytes, asked.seed, writes=may_write(place), advance=progress.advance)
     finally:
         progress.end()
     if isinstance(found_disk, Spindle):

@@ -1,7 +1,8 @@
 """The electronics of a disk: what it keeps in its buffer, how it takes writes, and in which order it serves.
 
-What can be seen directly is: which reads are answered at once, and how many writes in a row are. In which order requests
-are served is found by trying: of the orders that the model has, the one that gives the times that were measured.
+What can be seen directly is which reads are answered at once, and how many writes in a row are. In which order
+requests are served is found by trying: of the orders that the model has, the one that gives the times that were
+measured.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def _cached(subject: TimedSubject, places: Callable[[int], Numbers], sector_byte
 
 
 def ordered(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) -> tuple[Plain, float]:
-    """The order of service that gives the times measured of random reads, and how far it is off, as a mean logarithm."""
+    """The order of service that gives the times of random reads, and how far it is off, as a mean logarithm."""
     loops = [one for one in fitted if _tells_order(one)]
     found = []
     for place, order in enumerate(_ORDERS):

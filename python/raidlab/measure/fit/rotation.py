@@ -76,7 +76,7 @@ def _coherence(visits: list[Figures], per_ns: float) -> float:
 
 
 def _period_ns(visits: list[Figures], rounds: int) -> float:
-    """The longest period at which sectors come again: first over a short time, which many periods fit, then over all."""
+    """The longest period at which sectors come again: over a short time, which many periods fit, then over all."""
     begin, end = min(ends[0] for ends in visits), max(ends[-1] for ends in visits)
     least, most = 1 / LONGEST_NS, 1 / SHORTEST_NS
     span = (end - begin) / rounds * 5

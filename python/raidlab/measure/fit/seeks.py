@@ -86,7 +86,7 @@ def _within_a_track(found: TrackMap, drawn: np.random.Generator) -> tuple[Number
 
 
 def _apart(table: Turntable, found: TrackMap, drawn: np.random.Generator, distance: int) -> tuple[Numbers, Numbers]:
-    """Pairs so many tracks apart, in either direction: from a track that is known, within its zone, or to the nearest."""
+    """Pairs so many tracks apart, in either direction: from a known track and in its zone, or to the nearest."""
     ends = [next(zone.end for zone in found.zones if zone.first <= one.first < zone.end) for one in found.seen]
     near = [one for one, end in zip(found.seen, ends, strict=True) if one.first + (distance + 2) * one.sectors < end]
     if near:
@@ -105,8 +105,11 @@ def _sector_of(table: Turntable, found: TrackMap, drawn: np.random.Generator, tr
     """A sector of each of these tracks."""
     before = np.concatenate([[0], np.cumsum([zone.tracks for zone in found.zones])[:-1]])
     at = np.searchsorted(before, tracks, side="right") - 1
-    firsts, lengths = (np.array([getattr(zone, key) for zone in found.zones])[at] for key in ("first", "sectors_per_track"))
-    return np.minimum(firsts + (tracks - before[at]) * lengths + drawn.integers(0, lengths), table.sectors - 1)
+    firsts, lengths = (
+        np.array([getattr(zone, key) for zone in found.zones])[at] for key in ("first", "sectors_per_track")
+    )
+    sectors: Numbers = firsts + (tracks - before[at]) * lengths + drawn.integers(0, lengths)
+    return np.minimum(sectors, table.sectors - 1)
 
 
 def _window(between: Figures, period_ns: float) -> tuple[float, float]:
@@ -130,4 +133,3 @@ def _rising(values: Figures) -> Figures:
             (a, m), (b, n) = pools[-2:]
             pools[-2:] = [[(a * m + b * n) / (m + n), m + n]]
     return np.concatenate([np.full(int(count), mean) for mean, count in pools])
-

@@ -1,4 +1,4 @@
-"""A device of kind ``hdd``, where completions are periodic: the mechanics measured one by one, the electronics seen or tried.
+"""A device of kind ``hdd``, where completions are periodic: mechanics measured, electronics seen or tried.
 
 Invariants:
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import mul
 
 import numpy as np
 
@@ -27,7 +28,7 @@ MIB = 1 << 20
 SPINDLE_PHASES = 4
 # What the buffer of a disk keeps in a segment is not seen: a common size.
 _SEGMENT_BYTES = 2 * MIB
-# What a drive takes for a stream that goes on, rather than for a seek; a little more than a revolution before it destages.
+# What a drive takes for a stream that goes on; a little more than a revolution before it destages.
 _ALMOST_BYTES, _LINGER_TURNS = 128 * 1024, 1.2
 
 
@@ -107,15 +108,11 @@ def spindle_device(found: Spindle, fitted: Sequence[Measured], seed: int) -> dic
 
 def _mechanics(found: Spindle) -> dict[str, Plain]:
     tracks, seeks = found.tracks, found.seeks
-    zones: list[Plain] = [
-        {"cylinders": max(1, round(zone.tracks / tracks.heads)), "sectors_per_track": zone.sectors_per_track}
-        for zone in tracks.zones
-    ]
-    room = sum(zone["cylinders"] * zone["sectors_per_track"] * tracks.heads for zone in zones)  # type: ignore[index, call-overload, operator]
+    cylinders = [max(1, round(zone.tracks / tracks.heads)) for zone in tracks.zones]
+    lengths = [zone.sectors_per_track for zone in tracks.zones]
     sectors = found.capacity_bytes // found.sector_bytes
-    if room < sectors and isinstance(last := zones[-1], dict):
-        missing = math.ceil((sectors - room) / (tracks.heads * tracks.zones[-1].sectors_per_track))
-        zones[-1] = last | {"cylinders": int(str(last["cylinders"])) + missing}
+    missing = sectors - tracks.heads * sum(map(mul, cylinders, lengths))
+    cylinders[-1] += max(0, math.ceil(missing / (tracks.heads * lengths[-1])))
     skew = float(np.median([zone.skew for zone in tracks.zones]))
     near = seeks.table(tracks.heads)
     return {
@@ -123,7 +120,9 @@ def _mechanics(found: Spindle) -> dict[str, Plain]:
         "sector_bytes": found.sector_bytes,
         "revolution_ms": round(found.rotation.period_ns / 1e6, 9),
         "heads": tracks.heads,
-        "zones": zones,
+        "zones": [
+            {"cylinders": count, "sectors_per_track": length} for count, length in zip(cylinders, lengths, strict=True)
+        ],
         "sectors": sectors,
         "track_skew": {"revolutions": round(skew, 6)},
         "cylinder_skew": {"revolutions": round(tracks.cylinder_skew, 6)},
@@ -186,8 +185,8 @@ def _provenance(found: Spindle, order_error: float) -> dict[str, Plain]:
         if tracks.heads_seen
         else assumed("no track's skew differs from the others', so which share a cylinder is not seen"),
         "zones": fitted(
-            f"tracks from one jump of the angle to the next at {len(tracks.seen)} places, and where their length changes "
-            "to 64 tracks"
+            f"tracks from one jump of the angle to the next at {len(tracks.seen)} places, and where "
+            "their length changes to 64 tracks"
         ),
         "sectors": {"status": "measured", "why": "what the target holds"},
         "track_skew": fitted("jumps of the angle at the ends of tracks"),
@@ -198,7 +197,8 @@ def _provenance(found: Spindle, order_error: float) -> dict[str, Plain]:
             f"and {max(widths):.2f} ms (worst)"
         ),
         "scheduler": fitted(
-            f"of the orders that the model has, nearest to random reads of 4 KiB: {100 * order_error:.1f} % off on average"
+            f"of the orders that the model has, nearest to random reads of 4 KiB: {100 * order_error:.1f} % off on "
+            "average"
         ),
     }
     told["write_settle_ms"] = (
@@ -222,7 +222,9 @@ def _provenance(found: Spindle, order_error: float) -> dict[str, Plain]:
     }
     if buffer.cached_writes:
         told |= {
-            "buffer.write_back": fitted("writes are answered before the arm could have got there; in which order: assumed"),
+            "buffer.write_back": fitted(
+                "writes are answered before the arm could have got there; in which order: assumed"
+            ),
             "buffer.write_cache_sectors": fitted("so much of writes of 512 KiB before one has to wait"),
             "buffer.write_cache_extents": fitted("so many writes of 4 KiB before one has to wait"),
             "buffer.destage_after_read_ms": assumed("a little more than a revolution"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
@@ -58,13 +58,10 @@ class TimedTarget:
     member: Opaque
     capacity_bytes: int
     stop: StopFlag
-    destroy: list[str] = field(default_factory=list)
 
     def ask_each(self, offset_bytes: Numbers, op: Literal["read", "write"], size_bytes: int) -> TimedRequests:
         """Ask for them on the real clock."""
-        cell = _listed_cell("live", self.member, offset_bytes, op, size_bytes)
-        cell.destroy = self.destroy
-        return _timed(cell, self.stop)
+        return _timed(_listed_cell("live", self.member, offset_bytes, op, size_bytes), self.stop)
 
 
 @dataclass
@@ -131,8 +128,6 @@ def _timed(cell: ArrayCell, stop: StopFlag) -> TimedRequests:
     return TimedRequests(
         column("offset_bytes")[order].astype(np.int64), column("start_ns")[order], column("end_ns")[order]
     )
-
-
 
 
 def sector_of(subject: TimedSubject) -> int:

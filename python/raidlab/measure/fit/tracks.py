@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median, mode
 
 import numpy as np
@@ -76,20 +77,6 @@ class TrackMap:
     seen: tuple[Track, ...]
     """Tracks whose first sector is known; the first of a cylinder each, where heads are seen."""
 
-    def track_of(self, lba: Numbers) -> Numbers:
-        """The number of the track of each address, to within a track of a zone's beginning."""
-        firsts = np.array([zone.first for zone in self.zones])
-        before = np.concatenate([[0], np.cumsum([zone.tracks for zone in self.zones])])
-        at = np.searchsorted(firsts, lba, side="right") - 1
-        lengths = np.array([zone.sectors_per_track for zone in self.zones])
-        return before[at] + (lba - firsts[at]) // lengths[at]
-
-    def sectors_of(self, lba: Numbers) -> Numbers:
-        """The length of the track of each address."""
-        firsts = np.array([zone.first for zone in self.zones])
-        lengths = np.array([zone.sectors_per_track for zone in self.zones])
-        return lengths[np.searchsorted(firsts, lba, side="right") - 1]
-
     @property
     def tracks(self) -> int:
         """How many there are."""
@@ -134,7 +121,7 @@ def _tracks_at(table: Turntable, places: Sequence[int]) -> list[Track | None]:
 
 def _first_track(edges: Sequence[_Edge]) -> Track | None:
     """Between the first two edges that are a revolution apart."""
-    for first, second in zip(edges, edges[1:], strict=False):
+    for first, second in pairwise(edges):
         sectors = second.high - first.high
         if abs(sectors * first.slope - 1) < _LENGTH_ALIKE:
             return Track(first.high, sectors, float(wrapped(np.array(first.jump - 1 / sectors))) % 1.0)
@@ -196,14 +183,14 @@ def _bisect(table: Turntable, edges: Sequence[_Edge]) -> None:
 def _zone_ends(table: Turntable, known: dict[int, Track]) -> dict[int, Track]:
     """Narrow down where the length changes, until it is known to a few tracks.
 
-    Sectors a track's length apart lie a skew apart. Which of the two lengths fits says on which side the middle is; where
-    neither does, there is another zone between, and its tracks are measured.
+    Sectors a track's length apart lie a skew apart. Which of the two lengths fits says on which side the middle is;
+    where neither does, there is another zone between, and its tracks are measured.
     """
     for _ in range(_MOST_ROUNDS):
         tracks = sorted(known.values(), key=lambda one: one.first)
         gaps = [
             (left, right)
-            for left, right in zip(tracks, tracks[1:], strict=False)
+            for left, right in pairwise(tracks)
             if left.sectors != right.sectors and right.first - left.first > _NEAR_TRACKS * left.sectors
         ]
         if not gaps:
@@ -232,7 +219,9 @@ def _sides(table: Turntable, gaps: Sequence[tuple[Track, Track]], middles: Seque
     found: list[int | None] = []
     for i, gap in enumerate(gaps):
         away = [
-            float(np.median([abs(wrapped(angles[3 * k + 1 + s, i] - angles[3 * k, i] - gap[s].skew)) for k in range(3)]))
+            float(
+                np.median([abs(wrapped(angles[3 * k + 1 + s, i] - angles[3 * k, i] - gap[s].skew)) for k in range(3)])
+            )
             for s in (0, 1)
         ]
         side = int(away[1] < away[0])
@@ -247,7 +236,7 @@ def _zones(tracks: Sequence[Track], sectors: int) -> list[FoundZone]:
             groups[-1].append(one)
         else:
             groups.append([one])
-    ends = [(a[-1].first + b[0].first) // 2 for a, b in zip(groups, groups[1:], strict=False)]
+    ends = [(a[-1].first + b[0].first) // 2 for a, b in pairwise(groups)]
     return [
         FoundZone(first, end, group[0].sectors, median(one.skew for one in group))
         for group, first, end in zip(groups, [0, *ends], [*ends, sectors], strict=True)
@@ -255,7 +244,7 @@ def _zones(tracks: Sequence[Track], sectors: int) -> list[FoundZone]:
 
 
 def _with_heads(table: Turntable, zones: Sequence[FoundZone], tracks: Sequence[Track]) -> TrackMap:
-    """Tracks on end: those whose skew differs from the others' begin a cylinder, and there are as many heads between."""
+    """Of tracks on end those whose skew differs begin a cylinder, and there are as many heads between."""
     some = list(tracks)[:: max(1, len(tracks) // _SKEW_PLACES)][:_SKEW_PLACES]
     rows = [np.array([one.first + one.sectors * i + one.sectors // 2 for one in some]) for i in range(_TRACKS_ON_END)]
     skews = wrapped(np.diff(_by_rows(table, rows), axis=0)) % 1.0
