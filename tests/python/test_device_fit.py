@@ -223,3 +223,36 @@ def test_bad_rows_are_named_by_the_engine(known: FittedDevice) -> None:
         _core.device_facts(json.dumps(device))
     assert raised.value.key == "measured[2].us"
     assert not math.isnan(known.error_percent)
+
+
+@pytest.mark.parametrize("error", [3.0, 40.0])
+def test_a_fit_that_missed_is_not_believed_without_a_word(known: FittedDevice, tmp_path: Path, error: float) -> None:
+    """Its error is in the intervals of a recommendation, and what is more than 15 % is said wherever it is used."""
+    device, study, need = tmp_path / "mine.toml", tmp_path / "study.toml", tmp_path / "need.toml"
+    need.write_text(
+        'name = "n"\ndevices = [{ device = "./mine.toml", at_most = 4 }]\n'
+        '[[workload]]\nname = "reads"\nread = 1.0\nsize = "4KiB"\n'
+        '[need]\ntolerate = 1\n[search]\nlevels = ["raid10"]\nmembers = [4, 4]\n',
+        encoding="utf-8",
+    )
+    study.write_text(
+        'name = "s"\ntitle = "A fitted device"\non = ["sim"]\n[[array]]\nname = "raid0"\ntree = "stripe(2)"\n'
+        '[[workload]]\nname = "reads"\nread = 1.0\nsize = "4KiB"\n[load]\ndepths = [1]\n'
+        '[sim]\ndevice = "./mine.toml"\nmeasure = { requests = 100 }\n',
+        encoding="utf-8",
+    )
+
+    def widths(stated: float) -> tuple[float, str]:
+        fit = {"error_percent": stated, "drift_percent": 0.0, "requests": 1, "seed": 1}
+        device.write_text(toml_text({**known.document, "fit": fit}), encoding="utf-8")
+        status, text, errors = command("recommend", need, "--quick", "--json")
+        assert status == 0, errors
+        low, high = json.loads(text)["arrays"][0]["figures"]["requests_per_s_interval"]
+        return high / low, errors
+
+    (exact, _), (wide, errors) = widths(0.0), widths(error)
+    assert wide == pytest.approx(exact * (1 + error / 100) / (1 - error / 100))
+    assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
+    status, _, errors = command("run", study, "--out", tmp_path / "runs")
+    assert status == 0, errors
+    assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)

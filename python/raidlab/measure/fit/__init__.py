@@ -49,6 +49,7 @@ from raidlab.reading import Plain
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.progress import Progress, Silent
 from raidlab.study.cell import Opaque
+from raidlab.study.device import MOST_FIT_ERROR_PERCENT, fit_warning
 from raidlab.study.units import format_bytes, format_time_ns
 
 SECTOR_BYTES = 4096
@@ -305,6 +306,7 @@ def fitted_device(
     device["held_out"] = [as_figure(one, f"raidlab device fit, {source}", tolerance) for one in held]
     device["fit"] = {
         "error_percent": round(found.error_percent, 2),
+        "validation": "failed" if found.error_percent > MOST_FIT_ERROR_PERCENT else "passed",
         "drift_percent": round(drift, 2),
         "requests": sum(one.requests for one in measured) + (spindle.requests if spindle is not None else 0),
         "seed": seed,
@@ -395,6 +397,9 @@ def _notes(found: FittedDevice) -> Iterator[str]:
             f"a processor was busy for {100 * busiest.processor_share:.0f} % of '{busiest.situation.name}': members "
             "that share it will wait for one another, which the model does not know"
         )
+    warning = fit_warning("it", {"error_percent": found.error_percent})
+    if warning is not None:
+        yield warning
     if not any(one.situation.op == "write" for one in fitted):
         yield "nothing was written, so the model refuses writes"
 
