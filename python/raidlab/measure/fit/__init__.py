@@ -2,7 +2,7 @@
 
 - ``situations``: what is asked of it, and what is held out
 - ``subject``: what is fitted, a target or a modelled device
-- ``table``, ``limits``: from what was measured to a device of kind ``empirical``
+- ``table``, ``limits``, ``buckets``: from what was measured to a device of kind ``empirical``
 - ``timed``, ``rotation``, ``tracks``, ``seeks``, ``electronics``, ``spindle``: to one of kind ``hdd``, where
   completions are periodic
 - ``held_out``: what was held out, predicted
@@ -27,10 +27,11 @@ from typing import Literal
 
 from raidlab.errors import CellFailedError, InputError, RaidlabError
 from raidlab.measure.execute import made_members
+from raidlab.measure.fit.buckets import FoundBuckets, rate_buckets
 from raidlab.measure.fit.held_out import Arrivals, HeldOut, as_figure, chosen, predicted, stated_error_percent
 from raidlab.measure.fit.limits import RateLimit, rate_limits, relieved
 from raidlab.measure.fit.rotation import LONGEST_NS, PERIODIC, SHORTEST_NS, rotation_of
-from raidlab.measure.fit.situations import ARRIVAL_SHARE, Situation, Slot, situations, slots
+from raidlab.measure.fit.situations import ARRIVAL_SHARE, Op, Situation, Slot, situations, slots
 from raidlab.measure.fit.spindle import SPINDLE_PHASES, Spindle, found_spindle, spindle_device
 from raidlab.measure.fit.subject import FitSubject, ModelSubject, TargetSubject
 from raidlab.measure.fit.table import (
@@ -42,7 +43,7 @@ from raidlab.measure.fit.table import (
     sample_of,
     together,
 )
-from raidlab.measure.fit.timed import TimedModel, TimedTarget, sector_of
+from raidlab.measure.fit.timed import TimedModel, TimedSubject, TimedTarget, sector_of
 from raidlab.measure.places import Place, wanted_targets
 from raidlab.measure.plan import DIRECT, ResultLine
 from raidlab.reading import Plain
@@ -139,17 +140,21 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
     progress = progress or Silent()
     with catching_signals(stop), made_members([line], {line.name: {"kind": "member"}}) as members:
         member = members[line.name][0]
+        buckets: list[FoundBuckets] = []
         try:
             spindle, noted = _spindle_of(member, place, asked, stop, progress)
             if isinstance(spindle, Spindle):
                 plan = slots(asked_of, asked.budget_ns - DISK_NS, asked.seed)
+            elif place.kind != "memory":
+                subject = TimedTarget(member, place.used_bytes, stop)
+                buckets = _buckets_of(subject, asked.seed, writes=may_write(place))
             samples = measured_samples(TargetSubject(member, asked.seed, stop), plan, progress)
         except CellFailedError as error:
             raise line.error_at_target(error) from None
     date, took = time.strftime("%Y-%m-%d"), format_time_ns(asked.budget_ns)
     source = f"{described(place)}, on {date}, in {took}, seed {asked.seed}"
     name = asked.name or target.title
-    fitted = fitted_device(samples, name, place.used_bytes, source, asked.seed, spindle, asked.kind)
+    fitted = fitted_device(samples, name, place.used_bytes, source, asked.seed, spindle, asked.kind, buckets)
     return replace(fitted, notes=(*fitted.notes, *noted))
 
 
@@ -197,6 +202,12 @@ def _spindle_of(
     return None, (f"{note}; this is a table of times",)
 
 
+def _buckets_of(subject: TimedSubject, seed: int, *, writes: bool) -> list[FoundBuckets]:
+    """The token buckets in front of a device."""
+    ops: tuple[Op, ...] = ("read", "write") if writes else ("read",)
+    return [found for op in ops if (found := rate_buckets(subject, op, seed)) is not None]
+
+
 # Less holds no zones worth the name; what loops take at least.
 LEAST_DISK_BYTES = 256 * 1024**2
 LEAST_LOOPS_NS = 240_000_000_000
@@ -215,9 +226,12 @@ def fit_model(parameters: dict[str, Plain], capacity_bytes: int, asked: FitReque
         subject = TimedModel(parameters, capacity_bytes, asked.seed, late_us=20.0, outlier_share=0.003)
         found = found_spindle(subject, sector_of(subject), asked.seed, writes=True)
         spindle = found if isinstance(found, Spindle) else None
+    buckets: list[FoundBuckets] = []
+    if spindle is None:
+        buckets = _buckets_of(TimedModel(parameters, capacity_bytes, asked.seed), asked.seed, writes=True)
     samples = measured_samples(ModelSubject(parameters, asked.seed), plan, Silent())
     name = asked.name or "fitted"
-    return fitted_device(samples, name, capacity_bytes, "a modelled device", asked.seed, spindle, asked.kind)
+    return fitted_device(samples, name, capacity_bytes, "a modelled device", asked.seed, spindle, asked.kind, buckets)
 
 
 def described(place: Place) -> str:
@@ -267,6 +281,7 @@ def fitted_device(
     seed: int,
     spindle: Spindle | None = None,
     kind: FitKind = "auto",
+    buckets: Sequence[FoundBuckets] = (),
 ) -> FittedDevice:
     """The device that samples tell of, and of a disk its spindle.
 
@@ -282,7 +297,7 @@ def fitted_device(
         )
     fitted = [one for one in measured if not one.situation.held_out]
     held_out = [one for one in measured if one.situation.held_out]
-    given = _table_fit(fitted, held_out, capacity_bytes, seed) if kind != "hdd" or spindle is None else None
+    given = _table_fit(fitted, held_out, capacity_bytes, seed, buckets) if kind != "hdd" or spindle is None else None
     judged: tuple[HeldOut, ...] = ()
     if spindle is not None:
         disk = spindle_device(spindle, fitted, seed)
@@ -334,11 +349,23 @@ def _model_of(device: dict[str, Plain]) -> dict[str, Plain]:
     return {key: value for key, value in device.items() if key != "provenance"}
 
 
-def _table_fit(fitted: Sequence[Measured], held_out: Sequence[Measured], capacity_bytes: int, seed: int) -> _Given:
-    limits = rate_limits(fitted)
-    free = relieved(fitted, limits)
-    if not _has_random(free, fitted):
-        limits, free = [], list(fitted)
+def _table_fit(
+    fitted: Sequence[Measured],
+    held_out: Sequence[Measured],
+    capacity_bytes: int,
+    seed: int,
+    buckets: Sequence[FoundBuckets] = (),
+) -> _Given:
+    # What a burst after a rest has shown is known better than loops show it.
+    known = {one.op for one in buckets}
+    others = [one for one in fitted if one.situation.op not in known]
+    limits = rate_limits(others)
+    free = relieved(others, limits)
+    if not _has_random(free, others):
+        limits, free = [], list(others)
+    limits += [limit for one in buckets for limit in one.limits]
+    free += [passed for one in buckets for passed in one.relieved()]
+    free += [one for one in fitted if one.situation.op in known and one.situation.arrivals]
 
     def serving(servers: int) -> dict[str, Plain]:
         device: dict[str, Plain] = {

@@ -50,6 +50,8 @@ class RateLimit:
     """Operations, or bytes, that pass on credit."""
     at: tuple[Measured, ...]
     """The situations at the limit."""
+    after_rest: bool = False
+    """Whether it was found by a burst after a rest."""
 
     def table(self) -> dict[str, Plain]:
         """As a device file has it."""
@@ -60,6 +62,11 @@ class RateLimit:
     def sentence(self) -> str:
         """What was found, in words."""
         low, high = self.interval
+        if self.after_rest:
+            burst, rest = (" requests", "a second") if self.unit == "ops_s" else (" bytes", "MB/s")
+            return (
+                f"{self.op}s: {self.burst}{burst} passed at once after a rest, and from then on {self.per_s:.5g} {rest}"
+            )
         unit = "a second" if self.unit == "ops_s" else "MB/s"
         return (
             f"{self.op}s: {len(self.at)} situations had {low:.4g} to {high:.4g} {unit}, whatever their size and depth"

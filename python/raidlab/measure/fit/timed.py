@@ -9,6 +9,7 @@ Invariants:
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -50,6 +51,9 @@ class TimedSubject(Protocol):
     def ask_each(self, offset_bytes: Numbers, op: Literal["read", "write"], size_bytes: int) -> TimedRequests:
         """Ask for them in this order; `KeyboardInterrupt` where it is to stop."""
 
+    def rest(self, time_ns: int) -> None:
+        """Leave it alone for so long."""
+
 
 @dataclass
 class TimedTarget:
@@ -62,6 +66,10 @@ class TimedTarget:
     def ask_each(self, offset_bytes: Numbers, op: Literal["read", "write"], size_bytes: int) -> TimedRequests:
         """Ask for them on the real clock."""
         return _timed(_listed_cell("live", self.member, offset_bytes, op, size_bytes), self.stop)
+
+    def rest(self, time_ns: int) -> None:
+        """Wait."""
+        time.sleep(time_ns / 1e9)
 
 
 @dataclass
@@ -89,6 +97,9 @@ class TimedModel:
         late_ns = 1e3 * self.late_us * np.exp(0.5 * self._drawn.standard_normal(count))
         late_ns += 1e6 * (self._drawn.random(count) < self.outlier_share)
         return TimedRequests(seen.offset_bytes, seen.begin_ns, seen.end_ns + late_ns)
+
+    def rest(self, time_ns: int) -> None:
+        """A modelled device begins anew with each list."""
 
 
 def _listed_cell(
