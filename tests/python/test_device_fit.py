@@ -20,9 +20,11 @@ from raidlab.errors import InputError, RaidlabError
 from raidlab.formats.toml import toml_text
 from raidlab.histogram import Histogram
 from raidlab.measure.fit import DriftError, FitRequest, FittedDevice, fit_model, fitted_device
+from raidlab.measure.fit.buckets import device_buckets
 from raidlab.measure.fit.held_out import stated_error_percent
 from raidlab.measure.fit.situations import Situation, situations, slots
 from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us
+from raidlab.measure.fit.timed import TimedModel
 from raidlab.study.load import load_study_text
 
 MIB = 1 << 20
@@ -256,3 +258,28 @@ def test_a_fit_that_missed_is_not_believed_without_a_word(known: FittedDevice, t
     status, _, errors = command("run", study, "--out", tmp_path / "runs")
     assert status == 0, errors
     assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
+
+
+@pytest.mark.parametrize(
+    ("throttle", "shared"),
+    [
+        ([{"ops_s": 400.0, "burst_ops": 40}], True),
+        ([{"ops_s": 2000.0, "burst_ops": 200, "only": "reads"}], False),
+        ([{"mb_s": 50.0, "burst_bytes": 4 * MIB}], True),
+        ([{"ops_s": 3000.0, "burst_ops": 500}, {"mb_s": 100.0, "burst_bytes": 16 * MIB}], True),
+        ([], False),
+    ],
+)
+def test_token_buckets_come_back(throttle: list[dict[str, Any]], shared: bool) -> None:
+    """Rates within 2 %, credit within 10 %; a device without any has none."""
+    device = KNOWN | {"read_ns_per_byte": 0.1, "write_ns_per_byte": 0.1, "throttle": throttle}
+    subject = TimedModel(device, CAPACITY, 1, late_us=20.0, outlier_share=0.003)
+    found = [limit.table() for one in device_buckets(subject, 1, writes=True) for limit in one.limits]
+    assert len(found) == len(throttle)
+    for table, true in zip(found, throttle, strict=True):
+        assert set(table) == set(true) and ("only" in table) != shared
+        for key, value in true.items():
+            if key.startswith("burst"):
+                assert table[key] == pytest.approx(value, rel=0.1)
+            elif key != "only":
+                assert table[key] == pytest.approx(value, rel=0.02)

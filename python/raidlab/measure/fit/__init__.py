@@ -27,11 +27,11 @@ from typing import Literal
 
 from raidlab.errors import CellFailedError, InputError, RaidlabError
 from raidlab.measure.execute import made_members
-from raidlab.measure.fit.buckets import FoundBuckets, rate_buckets
+from raidlab.measure.fit.buckets import FoundBuckets, device_buckets
 from raidlab.measure.fit.held_out import Arrivals, HeldOut, as_figure, chosen, predicted, stated_error_percent
 from raidlab.measure.fit.limits import RateLimit, rate_limits, relieved
 from raidlab.measure.fit.rotation import LONGEST_NS, PERIODIC, SHORTEST_NS, rotation_of
-from raidlab.measure.fit.situations import ARRIVAL_SHARE, Op, Situation, Slot, situations, slots
+from raidlab.measure.fit.situations import ARRIVAL_SHARE, Situation, Slot, situations, slots
 from raidlab.measure.fit.spindle import SPINDLE_PHASES, Spindle, found_spindle, spindle_device
 from raidlab.measure.fit.subject import FitSubject, ModelSubject, TargetSubject
 from raidlab.measure.fit.table import (
@@ -43,7 +43,7 @@ from raidlab.measure.fit.table import (
     sample_of,
     together,
 )
-from raidlab.measure.fit.timed import TimedModel, TimedSubject, TimedTarget, sector_of
+from raidlab.measure.fit.timed import TimedModel, TimedTarget, sector_of
 from raidlab.measure.places import Place, wanted_targets
 from raidlab.measure.plan import DIRECT, ResultLine
 from raidlab.reading import Plain
@@ -147,7 +147,7 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
                 plan = slots(asked_of, asked.budget_ns - DISK_NS, asked.seed)
             elif place.kind != "memory":
                 subject = TimedTarget(member, place.used_bytes, stop)
-                buckets = _buckets_of(subject, asked.seed, writes=may_write(place))
+                buckets = device_buckets(subject, asked.seed, writes=may_write(place))
             samples = measured_samples(TargetSubject(member, asked.seed, stop), plan, progress)
         except CellFailedError as error:
             raise line.error_at_target(error) from None
@@ -202,12 +202,6 @@ def _spindle_of(
     return None, (f"{note}; this is a table of times",)
 
 
-def _buckets_of(subject: TimedSubject, seed: int, *, writes: bool) -> list[FoundBuckets]:
-    """The token buckets in front of a device."""
-    ops: tuple[Op, ...] = ("read", "write") if writes else ("read",)
-    return [found for op in ops if (found := rate_buckets(subject, op, seed)) is not None]
-
-
 # Less holds no zones worth the name; what loops take at least.
 LEAST_DISK_BYTES = 256 * 1024**2
 LEAST_LOOPS_NS = 240_000_000_000
@@ -228,7 +222,7 @@ def fit_model(parameters: dict[str, Plain], capacity_bytes: int, asked: FitReque
         spindle = found if isinstance(found, Spindle) else None
     buckets: list[FoundBuckets] = []
     if spindle is None:
-        buckets = _buckets_of(TimedModel(parameters, capacity_bytes, asked.seed), asked.seed, writes=True)
+        buckets = device_buckets(TimedModel(parameters, capacity_bytes, asked.seed), asked.seed, writes=True)
     samples = measured_samples(ModelSubject(parameters, asked.seed), plan, Silent())
     name = asked.name or "fitted"
     return fitted_device(samples, name, capacity_bytes, "a modelled device", asked.seed, spindle, asked.kind, buckets)

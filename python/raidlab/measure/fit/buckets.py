@@ -1,7 +1,7 @@
 """Token buckets of a device that was left alone: so many requests pass at once, and from then on a rate.
 
-After the change, requests done over time are a straight line. Its slope is the rate, and where it meets the beginning is
-how many passed on credit.
+After the change, requests done over time are a straight line. Its slope is the rate, and where it meets the beginning
+is how many passed on credit.
 
 Invariants:
 
@@ -11,8 +11,7 @@ Invariants:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +26,7 @@ KIB = 1024
 _SMALL, _LARGE = (4 * KIB, 3000), (256 * KIB, 600)
 # Slower than this a device needs no bucket to be so.
 _SLOW_NS, _FIRST = 3e6, 100
-_SLOWER = 2.0
+_SLOWER = 1.5
 _ALIKE = 0.1
 _MOST_REST_NS = 10_000_000_000
 # Fewer are no burst.
@@ -94,6 +93,29 @@ def rate_buckets(subject: TimedSubject, op: Op, seed: int) -> FoundBuckets | Non
     return FoundBuckets(op, tuple(found), {size: took for size, took in passed.items() if len(took) >= _FEW})
 
 
+def device_buckets(subject: TimedSubject, seed: int, *, writes: bool) -> list[FoundBuckets]:
+    """All of them; where reads and writes have the same, a mix tells whether they share it."""
+    ops: tuple[Op, ...] = ("read", "write") if writes else ("read",)
+    found = [one for op in ops if (one := rate_buckets(subject, op, seed)) is not None]
+    if len(found) < 2 or not _are_alike(found[0].limits, found[1].limits):
+        return found
+    first = found[0].limits[0]
+    size, count = _SMALL if first.unit == "ops_s" else _LARGE
+    alone_per_s = first.per_s if first.unit == "ops_s" else first.per_s * 1e6 / size
+    credit = first.burst if first.unit == "ops_s" else first.burst / size
+    subject.rest(min(_MOST_REST_NS, int(1.2e9 * credit / alone_per_s)))
+    mixed = _burst(subject, "mixed", size, count, seed)
+    if mixed is None or mixed.per_s > (1 + _ALIKE) * alone_per_s:
+        return found
+    together: tuple[RateLimit, ...] = tuple(replace(limit, op="mixed") for limit in found[0].limits)
+    return [replace(found[0], limits=together), replace(found[1], limits=())]
+
+
+def _are_alike(one: tuple[RateLimit, ...], other: tuple[RateLimit, ...]) -> bool:
+    pairs = zip(one, other, strict=False)
+    return len(one) == len(other) and all(a.unit == b.unit and abs(a.per_s / b.per_s - 1) < _ALIKE for a, b in pairs)
+
+
 def _limit(op: Op, burst: Burst, size_bytes: int | None) -> RateLimit:
     """What holds requests, or bytes where each has so many."""
     per_s, on_credit = burst.per_s, max(1.0, burst.on_credit - 1)
@@ -110,12 +132,11 @@ def _burst(subject: TimedSubject, op: Op, size_bytes: int, count: int, seed: int
     """None where a device is so slow from the beginning that a burst would take minutes."""
     drawn = np.random.default_rng([seed, size_bytes])
     places = drawn.integers(0, subject.capacity_bytes // size_bytes, count) * size_bytes
-    asked: Literal["read", "write"] = "read" if op == "read" else "write"
-    first = subject.ask_each(places[:_FIRST], asked, size_bytes)
+    first = subject.ask_each(places[:_FIRST], op, size_bytes)
     if float(np.median(first.took_ns[:8])) > _SLOW_NS:
         return None
     subject.rest(min(_MOST_REST_NS, 10 * int(first.end_ns[-1])))
-    seen = subject.ask_each(places, asked, size_bytes)
+    seen = subject.ask_each(places, op, size_bytes)
     done, ends = np.arange(1, count + 1), seen.end_ns - seen.begin_ns[0]
     half, quarter = count // 2, count * 3 // 4
     slope, at_zero = np.polyfit(ends[half:], done[half:], 1)

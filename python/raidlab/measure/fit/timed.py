@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from raidlab import _core
 from raidlab.errors import CellFailedError
+from raidlab.measure.fit.situations import Op
 from raidlab.reading import Plain
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.runner import check_ended
@@ -48,7 +49,7 @@ class TimedSubject(Protocol):
 
     capacity_bytes: int
 
-    def ask_each(self, offset_bytes: Numbers, op: Literal["read", "write"], size_bytes: int) -> TimedRequests:
+    def ask_each(self, offset_bytes: Numbers, op: Op, size_bytes: int) -> TimedRequests:
         """Ask for them in this order; `KeyboardInterrupt` where it is to stop."""
 
     def rest(self, time_ns: int) -> None:
@@ -63,7 +64,7 @@ class TimedTarget:
     capacity_bytes: int
     stop: StopFlag
 
-    def ask_each(self, offset_bytes: Numbers, op: Literal["read", "write"], size_bytes: int) -> TimedRequests:
+    def ask_each(self, offset_bytes: Numbers, op: Op, size_bytes: int) -> TimedRequests:
         """Ask for them on the real clock."""
         return _timed(_listed_cell("live", self.member, offset_bytes, op, size_bytes), self.stop)
 
@@ -87,7 +88,7 @@ class TimedModel:
     def __post_init__(self) -> None:
         self._drawn = np.random.default_rng(self.seed)
 
-    def ask_each(self, offset_bytes: Numbers, op: Literal["read", "write"], size_bytes: int) -> TimedRequests:
+    def ask_each(self, offset_bytes: Numbers, op: Op, size_bytes: int) -> TimedRequests:
         """Ask for them on the virtual clock."""
         cell = _listed_cell("sim", json.loads(json.dumps(self.parameters)), offset_bytes, op, size_bytes)
         seen = _timed(cell, StopFlag())
@@ -106,7 +107,7 @@ def _listed_cell(
     engine: Literal["sim", "live"],
     member: Opaque,
     offset_bytes: Numbers,
-    op: Literal["read", "write"],
+    op: Op,
     size_bytes: int,
 ) -> ArrayCell:
     return ArrayCell(
@@ -116,7 +117,7 @@ def _listed_cell(
         members=[member],
         load=ClosedLoad(depth=1),
         workload=DrawnRequests(
-            read=1.0 if op == "read" else 0.0,
+            read={"read": 1.0, "write": 0.0, "mixed": 0.5}[op],
             size=FixedSize(kind="fixed", bytes=size_bytes),
             address=ListedAddress(kind="listed", offset_bytes=[int(one) for one in offset_bytes]),
         ),
