@@ -9,6 +9,7 @@ import json
 import tomllib
 from pathlib import Path
 from statistics import median
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,12 @@ from raidlab import _core
 from raidlab.api import analyse, run_study
 from raidlab.formats.toml import toml_text
 from raidlab.measure.fit import FitRequest, FittedDevice, fit_model
+from raidlab.measure.fit.buckets import device_buckets
 from raidlab.measure.fit.rotation import PERIODIC, Turntable, rotation_of
 from raidlab.measure.fit.seeks import seek_curve
-from raidlab.measure.fit.timed import TimedModel, sector_of
+from raidlab.measure.fit.timed import TimedModel, TimedTarget, sector_of
 from raidlab.measure.fit.tracks import track_map
+from raidlab.run.interrupt import StopFlag
 from raidlab.study.find import find_device
 from raidlab.study.load import load_study_text
 
@@ -89,6 +92,16 @@ def test_period_heads_zones_and_seeks_come_back() -> None:
 def test_what_does_not_turn_is_no_disk() -> None:
     flash = {"kind": "fixed", "capacity_bytes": 1 << 30, "read_us": 2000.0, "write_us": 2000.0}
     assert rotation_of(seen(flash), 512, 1, rounds=10).coherence < PERIODIC
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="needs a file system in memory")
+def test_a_file_in_memory_is_no_disk() -> None:
+    """The real clock, and a machine that stalls: late completions must not look like revolutions."""
+    with NamedTemporaryFile(dir="/dev/shm") as file:
+        file.truncate(256 << 20)
+        target = TimedTarget({"kind": "file", "path": file.name, "size_bytes": 256 << 20}, 256 << 20, StopFlag())
+        assert rotation_of(target, sector_of(target), 1, rounds=10).coherence < PERIODIC
+        assert not device_buckets(target, 1, writes=False)
 
 
 def cells(device: dict[str, Any], folder: Path) -> Rates:

@@ -61,8 +61,8 @@ class FoundBuckets:
         """The requests that passed, as situations."""
         found = []
         for size, took_ns in self.passed_ns.items():
-            values, counts = np.unique(took_ns.astype(np.int64), return_counts=True)
-            times = Histogram(values, counts)
+            values, counts = np.unique(took_ns.astype(np.uint64), return_counts=True)
+            times = Histogram(values, counts.astype(np.uint64))
             mean_ns, count = float(took_ns.mean()), len(took_ns)
             situation = Situation(self.op, "random", size, 1)
             sample = Sample(situation, 0, count, int(took_ns.sum()), mean_ns, mean_ns, times)
