@@ -17,6 +17,7 @@ import pytest
 
 from raidlab import _core
 from raidlab.api import analyse, run_study
+from raidlab.errors import CellFailedError
 from raidlab.formats.toml import toml_text
 from raidlab.measure.fit import FitRequest, FittedDevice, fit_model
 from raidlab.measure.fit.buckets import device_buckets
@@ -150,3 +151,25 @@ def test_72_cells_of_arrays_are_predicted(fitted: FittedDevice, tmp_path: Path) 
     assert sizes[-1] <= 6.0
     assert max(abs(error) for error in tails.values()) <= 15.0
     assert not reversed_pairs
+
+
+@pytest.mark.slow
+def test_a_disk_without_a_buffer_comes_back() -> None:
+    """Heads that skews tell apart, what commands and settling take, and that it serves in order of arrival."""
+    true = parameters("hdd-7200-bare")
+    request = FitRequest("bare", budget_ns=600_000_000_000, quick=True)
+    found = fit_model(true, capacity_of(true), request)
+    document: dict[str, Any] = found.document
+    assert (document["kind"], document["heads"], document["scheduler"]) == ("hdd", 3, "fifo")
+    assert document["read_overhead_ms"] == pytest.approx(true["read_overhead_ms"], abs=0.05)
+    assert document["write_settle_ms"] == pytest.approx(true["write_settle_ms"], abs=0.05)
+    assert found.error_percent < 6
+    model = {key: value for key, value in document.items() if key not in ("held_out", "fit", "provenance")}
+    assert 0 <= capacity_of(true) - capacity_of(model) < 3 * 3258 * 512
+
+
+def test_a_disk_of_which_only_reads_were_measured_refuses_writes() -> None:
+    device = small(parameters("hdd-7200")) | {"reads_only": True}
+    assert len(seen(device).ask_each(np.zeros(2, dtype=np.int64), "read", 4096).end_ns) == 2
+    with pytest.raises(CellFailedError, match="only reads of this device were measured"):
+        seen(device).ask_each(np.zeros(2, dtype=np.int64), "write", 4096)

@@ -111,8 +111,10 @@ def _mechanics(found: Spindle) -> dict[str, Plain]:
     cylinders = [max(1, round(zone.tracks / tracks.heads)) for zone in tracks.zones]
     lengths = [zone.sectors_per_track for zone in tracks.zones]
     sectors = found.capacity_bytes // found.sector_bytes
-    missing = sectors - tracks.heads * sum(map(mul, cylinders, lengths))
-    cylinders[-1] += max(0, math.ceil(missing / (tracks.heads * lengths[-1])))
+    # The last zone takes what is left: the others end where they were found to.
+    left = sectors - tracks.heads * sum(map(mul, cylinders[:-1], lengths[:-1]))
+    is_buffered = bool(found.buffer.segments or found.buffer.cached_bytes)
+    cylinders[-1] = max(1, (math.ceil if is_buffered else math.floor)(left / (tracks.heads * lengths[-1])))
     skew = float(np.median([zone.skew for zone in tracks.zones]))
     near = seeks.table(tracks.heads)
     return {
@@ -123,7 +125,8 @@ def _mechanics(found: Spindle) -> dict[str, Plain]:
         "zones": [
             {"cylinders": count, "sectors_per_track": length} for count, length in zip(cylinders, lengths, strict=True)
         ],
-        "sectors": sectors,
+        # Without a buffer the disk is plain, to a cylinder less than it holds.
+        **({"sectors": sectors} if is_buffered else {}),
         "track_skew": {"revolutions": round(skew, 6)},
         "cylinder_skew": {"revolutions": round(tracks.cylinder_skew, 6)},
         "head_switch_ms": min(round(skew * found.rotation.period_ns / 1e6, 4), float(near[0][1])),
@@ -185,7 +188,7 @@ def _provenance(found: Spindle, order_error: float) -> dict[str, Plain]:
         if tracks.heads_seen
         else assumed("no track's skew differs from the others', so which share a cylinder is not seen"),
         "zones": fitted(
-            f"tracks from one jump of the angle to the next at {len(tracks.seen)} places, and where "
+            "tracks from one jump of the angle to the next, across the disk, and where "
             "their length changes to 64 tracks"
         ),
         "sectors": {"status": "measured", "why": "what the target holds"},
@@ -207,6 +210,7 @@ def _provenance(found: Spindle, order_error: float) -> dict[str, Plain]:
         else fitted("writes' least times against those of reads")
     )
     if not buffer.segments and not buffer.cached_bytes:
+        del told["sectors"]
         return told | {key: fitted("a read within the track") for key in ("read_overhead_ms", "write_overhead_ms")}
     told |= {
         "queue_depth": assumed("usual; more were not outstanding when it was measured"),
