@@ -34,7 +34,7 @@ _FEW = 8
 
 
 @dataclass(frozen=True)
-class Burst:
+class TimedBurst:
     """Requests of one size, one after another: what the last half of them came to."""
 
     per_s: float
@@ -116,7 +116,7 @@ def _are_alike(one: tuple[RateLimit, ...], other: tuple[RateLimit, ...]) -> bool
     return len(one) == len(other) and all(a.unit == b.unit and abs(a.per_s / b.per_s - 1) < _ALIKE for a, b in pairs)
 
 
-def _limit(op: Op, burst: Burst, size_bytes: int | None) -> RateLimit:
+def _limit(op: Op, burst: TimedBurst, size_bytes: int | None) -> RateLimit:
     """What holds requests, or bytes where each has so many."""
     per_s, on_credit = burst.per_s, max(1.0, burst.on_credit - 1)
     if size_bytes is not None:
@@ -128,7 +128,7 @@ def _limit(op: Op, burst: Burst, size_bytes: int | None) -> RateLimit:
     )
 
 
-def _burst(subject: TimedSubject, op: Op, size_bytes: int, count: int, seed: int) -> Burst | None:
+def _burst(subject: TimedSubject, op: Op, size_bytes: int, count: int, seed: int) -> TimedBurst | None:
     """None where a device is so slow from the beginning that a burst would take minutes."""
     drawn = np.random.default_rng([seed, size_bytes])
     places = drawn.integers(0, subject.capacity_bytes // size_bytes, count) * size_bytes
@@ -144,4 +144,4 @@ def _burst(subject: TimedSubject, op: Op, size_bytes: int, count: int, seed: int
     spread, on_credit = abs(float(rates[0] / rates[1]) - 1), max(0.0, float(at_zero))
     before = seen.took_ns[: max(0, int(on_credit) - 1)]
     slowed = len(before) >= _FEW and spread < _ALIKE and float(np.median(before)) * _SLOWER * slope < 1
-    return Burst(1e9 * float(slope), on_credit, spread, before if slowed else seen.took_ns, slowed)
+    return TimedBurst(1e9 * float(slope), on_credit, spread, before if slowed else seen.took_ns, slowed)
