@@ -20,9 +20,11 @@ from raidlab.errors import InputError, RaidlabError
 from raidlab.formats.toml import toml_text
 from raidlab.histogram import Histogram
 from raidlab.measure.fit import DriftError, FitRequest, FittedDevice, fit_model, fitted_device
+from raidlab.measure.fit.buckets import device_buckets
 from raidlab.measure.fit.held_out import stated_error_percent
 from raidlab.measure.fit.situations import Situation, situations, slots
 from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us
+from raidlab.measure.fit.timed import TimedModel
 from raidlab.study.load import load_study_text
 
 MIB = 1 << 20
@@ -223,3 +225,61 @@ def test_bad_rows_are_named_by_the_engine(known: FittedDevice) -> None:
         _core.device_facts(json.dumps(device))
     assert raised.value.key == "measured[2].us"
     assert not math.isnan(known.error_percent)
+
+
+@pytest.mark.parametrize("error", [3.0, 40.0])
+def test_a_fit_that_missed_is_not_believed_without_a_word(known: FittedDevice, tmp_path: Path, error: float) -> None:
+    """Its error is in the intervals of a recommendation, and what is more than 15 % is said wherever it is used."""
+    device, study, need = tmp_path / "mine.toml", tmp_path / "study.toml", tmp_path / "need.toml"
+    need.write_text(
+        'name = "n"\ndevices = [{ device = "./mine.toml", at_most = 4 }]\n'
+        '[[workload]]\nname = "reads"\nread = 1.0\nsize = "4KiB"\n'
+        '[need]\ntolerate = 1\n[search]\nlevels = ["raid10"]\nmembers = [4, 4]\n',
+        encoding="utf-8",
+    )
+    study.write_text(
+        'name = "s"\ntitle = "A fitted device"\non = ["sim"]\n[[array]]\nname = "raid0"\ntree = "stripe(2)"\n'
+        '[[workload]]\nname = "reads"\nread = 1.0\nsize = "4KiB"\n[load]\ndepths = [1]\n'
+        '[sim]\ndevice = "./mine.toml"\nmeasure = { requests = 100 }\n',
+        encoding="utf-8",
+    )
+
+    def widths(stated: float) -> tuple[float, str]:
+        fit = {"error_percent": stated, "drift_percent": 0.0, "requests": 1, "seed": 1}
+        device.write_text(toml_text({**known.document, "fit": fit}), encoding="utf-8")
+        status, text, errors = command("recommend", need, "--quick", "--json")
+        assert status == 0, errors
+        low, high = json.loads(text)["arrays"][0]["figures"]["requests_per_s_interval"]
+        return high / low, errors
+
+    (exact, _), (wide, errors) = widths(0.0), widths(error)
+    assert wide == pytest.approx(exact * (1 + error / 100) / (1 - error / 100))
+    assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
+    status, _, errors = command("run", study, "--out", tmp_path / "runs")
+    assert status == 0, errors
+    assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
+
+
+@pytest.mark.parametrize(
+    ("throttle", "shared"),
+    [
+        ([{"ops_s": 400.0, "burst_ops": 40}], True),
+        ([{"ops_s": 2000.0, "burst_ops": 200, "only": "reads"}], False),
+        ([{"mb_s": 50.0, "burst_bytes": 4 * MIB}], True),
+        ([{"ops_s": 3000.0, "burst_ops": 500}, {"mb_s": 100.0, "burst_bytes": 16 * MIB}], True),
+        ([], False),
+    ],
+)
+def test_token_buckets_come_back(throttle: list[dict[str, Any]], shared: bool) -> None:
+    """Rates within 2 %, credit within 10 %; a device without any has none."""
+    device = KNOWN | {"read_ns_per_byte": 0.1, "write_ns_per_byte": 0.1, "throttle": throttle}
+    subject = TimedModel(device, CAPACITY, 1, late_us=20.0, outlier_share=0.003)
+    found = [limit.table() for one in device_buckets(subject, 1, writes=True) for limit in one.limits]
+    assert len(found) == len(throttle)
+    for table, true in zip(found, throttle, strict=True):
+        assert set(table) == set(true) and ("only" in table) != shared
+        for key, value in true.items():
+            if key.startswith("burst"):
+                assert table[key] == pytest.approx(value, rel=0.1)
+            elif key != "only":
+                assert table[key] == pytest.approx(value, rel=0.02)

@@ -68,7 +68,11 @@ impl DeviceSpec {
 
     /// Whether it can be written; not where only its reads were measured.
     pub fn takes_writes(&self) -> bool {
-        !matches!(self, DeviceSpec::Empirical(spec) if !spec.takes_writes())
+        match self {
+            DeviceSpec::Empirical(spec) => spec.takes_writes(),
+            DeviceSpec::Hdd(spec) => !spec.reads_only,
+            _ => true,
+        }
     }
 
     /// Limits on the rate at which it takes operations.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -116,6 +116,13 @@ def fit_device(
     ] = None,
     budget: Annotated[str | None, option("TIME", "How long to measure. 90s by default, 20s with --quick.")] = None,
     quick: Annotated[bool, flag("--quick", "Fewer sizes and depths.")] = False,
+    kind: Annotated[
+        Literal["auto", "hdd", "table"],
+        option(
+            "KIND",
+            "hdd: a disk's mechanics, from 12min up; table: times by size and depth; auto: what predicts better.",
+        ),
+    ] = "auto",
     file_size: Annotated[str, option("SIZE", "The size of the file made in a directory.")] = "512MiB",
     destroy: Annotated[
         list[str] | None, option("DEVICE", "The device once more, if it may be overwritten: writes are measured too.")
@@ -127,7 +134,8 @@ def fit_device(
     """Measure a device and fit a model to it, as a device file that every study takes.
 
     Times of random and sequential requests are measured by operation, size and depth. Others, between those, are held
-    out, predicted from the rest, and said with their errors. A device is only read unless --destroy names it, and the
+    out, predicted from the rest, and said with their errors. Of a disk that turns, given 12 minutes, its tracks, zones,
+    seeks, buffer and order of service are found too. A device is only read unless --destroy names it, and the
     model of one that was only read refuses writes.
     """
     import sys
@@ -149,6 +157,7 @@ def fit_device(
         file_bytes=parse_with(parse_bytes, "--file-size", file_size, BYTES_ACCEPTED),
         seed=seed,
         name=name,
+        kind=kind,
     )
     stop = StopFlag()
     try:

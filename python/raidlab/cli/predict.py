@@ -72,7 +72,7 @@ def predict(
     from raidlab.analysis.checks import run_checks
     from raidlab.api import analyse
     from raidlab.api import predict as predicted
-    from raidlab.cli.run import say_failure
+    from raidlab.cli.run import say_failure, say_fits
     from raidlab.cli.terminal import printing, say
     from raidlab.report import write_page
     from raidlab.run.interrupt import StopFlag, catching_signals
@@ -105,6 +105,7 @@ def predict(
             else:
                 _print(analysis, findings)
     say(f"report: {page}")
+    say_fits(run)
     say_failure(run)
     raise typer.Exit(exit_code(run, findings))
 

@@ -94,6 +94,7 @@ def recommend(
     from raidlab.report.recommendation import write_recommendation_page
     from raidlab.results.recommendation import recommendation_text
     from raidlab.run.progress import progress_on
+    from raidlab.study.device import fit_warning
 
     goals = {
         "capacity": capacity,
@@ -119,6 +120,9 @@ def recommend(
     else:
         loaded = _from_flags(devices or [], workload or [], said, _changed(ask, seed, levels), prices)
     answer = make_recommendation(loaded, quick=quick, progress=progress_on(sys.stderr))
+    for index, model in enumerate(loaded.models):
+        if (warning := fit_warning(loaded.device_name(index), model.fit)) is not None:
+            say(f"note: {warning}")
     if out is not None:
         write_recommendation(answer, Path(out))
         page = write_recommendation_page(answer, Path(out))

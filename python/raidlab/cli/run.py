@@ -149,6 +149,7 @@ def run(
             raise typer.Exit(exit_code(result, []))
         page, findings = _report(result, study, prices, as_json=as_json)
     say(f"report: {page}")
+    say_fits(result)
     if result.facts["status"] != "complete":
         say(f"the {ended_words(result.facts['status'])}; what was measured until then is kept")
         say_failure(result)
@@ -230,6 +231,17 @@ def _resumed_run(run: str, study: str | None, out: str, options: _RunOptions) ->
 
     refuse_empty("--resume", [run])
     return resume_run(folder_of(run, Path(out), "--resume"), study, **options._asdict())
+
+
+def say_fits(run: Run) -> None:
+    """Say of which fitted devices the validation failed."""
+    from raidlab.cli.terminal import say
+    from raidlab.study.device import fit_warning
+
+    sheets = {**run.facts.get("sheets", {}), **run.facts.get("array_sheets", {})}
+    for warning in dict.fromkeys(fit_warning(name, sheet.get("fit", {})) for name, sheet in sheets.items()):
+        if warning is not None:
+            say(f"note: {warning}")
 
 
 def say_failure(run: Run) -> None:

@@ -37,6 +37,7 @@ from raidlab.results.recommendation import (
     Relaxation,
 )
 from raidlab.stats import compare, corrected, mean_interval, ratio_interval
+from raidlab.study.device import fit_error_percent, fit_warning
 
 _MOST_RELAXATIONS = 3
 _STATES_TOLD = {
@@ -169,11 +170,18 @@ def _figures(decision: Decision, found: _Found) -> ArrayFigures | None:
         within[goal.key] = max(times) / 1e6
     return ArrayFigures(
         requests_per_s=mean(found.rates) if found.rates else mean([math.exp(log_rate(run)) for run in runs]),
-        requests_per_s_interval=None if interval is None else list(interval),
+        requests_per_s_interval=None if interval is None else _widened(interval, decision, candidate),
         mb_s=mean([math.fsum(seen.bytes_per_s for seen in run) / len(run) for run in of_figure]) / 1e6,
         within_ms=within,
         repeats=len(of_figure),
     )
+
+
+def _widened(interval: tuple[float, float], decision: Decision, candidate: Contender) -> list[float]:
+    """An interval of simulated figures, with what a fitted device may be off by."""
+    fit = decision.loaded.models[candidate.shape.device].fit
+    off = min((fit_error_percent(fit) or 0.0) / 100, 0.99)
+    return [interval[0] / (1 + off), interval[1] / (1 - off)]
 
 
 def _against_first(decision: Decision) -> dict[Shape, str]:
@@ -276,4 +284,12 @@ def _basis(decision: Decision, margins: Margins) -> list[str]:
             f"{effort.margin_percent:g} % of the best of those that do."
         )
     devices: Iterable[str] = dict.fromkeys(decision.loaded.device_name(i) for i in range(len(decision.loaded.models)))
+    for index, model in enumerate(decision.loaded.models):
+        name, error = decision.loaded.device_name(index), fit_error_percent(model.fit)
+        if (warning := fit_warning(name, model.fit)) is not None:
+            told.append(f"{warning}.")
+        elif error is not None:
+            told.append(
+                f"{name} was fitted, its throughputs within {error:.1f} % with 90 %: the intervals have that in them."
+            )
     return [*told, f"Disks as modelled: {', '.join(devices)}. {_STATES_TOLD[tuple(decision.loaded.need.need.states)]}"]

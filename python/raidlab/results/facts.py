@@ -127,12 +127,23 @@ class DevicePower(TypedDict):
     source: str
 
 
+class DeviceFit(TypedDict, total=False):
+    """How well a device was fitted: how far throughputs may be off with 90 %, and what it was fitted by."""
+
+    error_percent: float
+    drift_percent: float
+    requests: int
+    seed: int
+    validation: str
+
+
 class DeviceSheet(TypedDict, total=False):
     """What a device file says that is no parameter of its model."""
 
     published: list[SheetFigure]
     held_out: list[SheetFigure]
     power: DevicePower
+    fit: DeviceFit
 
 
 class Device(TypedDict, total=False):

@@ -31,6 +31,9 @@ FIGURES = ("published", "held_out")
 # Of `[power]`, and more than any device draws.
 POWER_KEYS = ("idle_watts", "active_watts")
 MOST_WATTS = 1000.0
+# Beyond so much a fitted model is not taken without a word: array models of others are 15 % off on average (M. Uysal,
+# G. Alvarez and A. Merchant, MASCOTS 2001).
+MOST_FIT_ERROR_PERCENT = 15.0
 KINDS = ("hdd", "ssd", "fixed", "empirical", "random")
 
 # What the engine says of a value, in the words in which its reader says what it wanted.
@@ -85,8 +88,27 @@ class DeviceModel:
             "published": list(self.published),
             "held_out": list(self.held_out),
             "power": dict(self.power),
+            "fit": dict(self.fit),
         }
         return {key: value for key, value in said.items() if value}
+
+
+def fit_error_percent(fit: Mapping[str, Plain]) -> float | None:
+    """How far the throughputs of a fitted device may be off, with 90 %; None where nothing is said."""
+    error = fit.get("error_percent")
+    return float(error) if isinstance(error, int | float) else None
+
+
+def fit_warning(name: str, fit: Mapping[str, object]) -> str | None:
+    """What is to be said before a fitted device is believed; None where it predicts what was held out."""
+    error = fit.get("error_percent")
+    if not isinstance(error, int | float) or error <= MOST_FIT_ERROR_PERCENT:
+        return None
+    return (
+        f"{name} was fitted, and its model missed what was held out by up to {error:.0f} % (accepted: "
+        f"{MOST_FIT_ERROR_PERCENT:g} %): what is simulated with it may be off by as much; fit it again, longer or on a "
+        "quieter machine"
+    )
 
 
 def load_device(device: str | Mapping[str, Plain], beside: Path) -> DeviceModel:

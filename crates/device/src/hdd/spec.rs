@@ -103,6 +103,9 @@ pub struct HddSpec {
     /// The order in which the host gives the disk what it had no room for.
     #[serde(default)]
     pub host_scheduler: SchedulerSpec,
+    /// Only reads of it were measured, so that it is never written.
+    #[serde(default)]
+    pub reads_only: bool,
 }
 
 impl HddSpec {

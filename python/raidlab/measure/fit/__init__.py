@@ -2,14 +2,18 @@
 
 - ``situations``: what is asked of it, and what is held out
 - ``subject``: what is fitted, a target or a modelled device
-- ``table``: from what was measured to a device of kind ``empirical``
+- ``table``, ``limits``, ``buckets``: from what was measured to a device of kind ``empirical``
+- ``timed``, ``rotation``, ``tracks``, ``seeks``, ``electronics``, ``spindle``: to one of kind ``hdd``, where
+  completions are periodic
 - ``held_out``: what was held out, predicted
 
 Invariants:
 
 - A fit reads only, unless what it is given may be written: a file that raidlab makes, memory, or a device that is named
   to be overwritten. Of what was only read the file has no writes, and the model refuses them.
-- The device that a fit gives is a function of the samples: measuring and fitting know each other by these alone.
+- The device that a fit gives is a function of the samples, and of what single requests told of a disk: measuring and
+  fitting know each other by these alone.
+- Which kind of device is given is decided by one half of what was held out; its errors are those of the other half.
 """
 
 from __future__ import annotations
@@ -19,12 +23,16 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Literal
 
 from raidlab.errors import CellFailedError, InputError, RaidlabError
 from raidlab.measure.execute import made_members
+from raidlab.measure.fit.buckets import FoundBuckets, device_buckets
 from raidlab.measure.fit.held_out import Arrivals, HeldOut, as_figure, chosen, predicted, stated_error_percent
 from raidlab.measure.fit.limits import RateLimit, rate_limits, relieved
+from raidlab.measure.fit.rotation import LONGEST_NS, PERIODIC, SHORTEST_NS, rotation_of
 from raidlab.measure.fit.situations import ARRIVAL_SHARE, Situation, Slot, situations, slots
+from raidlab.measure.fit.spindle import SPINDLE_PHASES, Spindle, found_spindle, spindle_device
 from raidlab.measure.fit.subject import FitSubject, ModelSubject, TargetSubject
 from raidlab.measure.fit.table import (
     PROBABILITIES,
@@ -35,16 +43,24 @@ from raidlab.measure.fit.table import (
     sample_of,
     together,
 )
+from raidlab.measure.fit.timed import TimedModel, TimedTarget, sector_of
 from raidlab.measure.places import Place, wanted_targets
 from raidlab.measure.plan import DIRECT, ResultLine
 from raidlab.reading import Plain
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.progress import Progress, Silent
+from raidlab.study.cell import Opaque
+from raidlab.study.device import MOST_FIT_ERROR_PERCENT, fit_warning
 from raidlab.study.units import format_bytes, format_time_ns
 
 SECTOR_BYTES = 4096
 # Between the first and the second turn, over all situations: worth a warning, and too much for any file.
 DRIFT_WARNED, DRIFT_REFUSED = 5.0, 20.0
+
+
+FitKind = Literal["auto", "hdd", "table"]
+# What the mechanics of a disk take: some 20,000 reads one after another.
+DISK_NS = 480_000_000_000
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,8 @@ class FitRequest:
     seed: int = 1
     name: str = ""
     """What the device is called; its target if left out."""
+    kind: FitKind = "auto"
+    """A disk's mechanics, or a table of times; `auto`: whichever is nearer to what was held out."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +94,13 @@ class FittedDevice:
     drift_percent: float
     """How far the second turns were from the first, in the median situation."""
     notes: tuple[str, ...] = ()
+    judged: tuple[HeldOut, ...] = ()
+    """Of what was held out, what the kind of device was not decided by: all of it where there was nothing to decide."""
 
     @property
     def error_percent(self) -> float:
         """What the error of a throughput stays below with 90 %."""
-        return stated_error_percent(self.held_out)
+        return stated_error_percent(self.judged or self.held_out)
 
 
 class DriftError(RaidlabError):
@@ -113,28 +133,99 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
     if place.given_up:
         # What may not be written is refused here, not in the middle.
         wanted_targets([asked.target], asked.destroy, writes=True, file_bytes=asked.file_bytes)
-    plan = slots(
-        situations(writes=may_write(place), quick=asked.quick, size_bytes=place.used_bytes), asked.budget_ns, asked.seed
-    )
+    asked_of = situations(writes=may_write(place), quick=asked.quick, size_bytes=place.used_bytes)
+    plan = slots(asked_of, asked.budget_ns, asked.seed)
     line = ResultLine(target.title, DIRECT, "independent(1)", target.places)
     stop = stop or StopFlag()
+    progress = progress or Silent()
     with catching_signals(stop), made_members([line], {line.name: {"kind": "member"}}) as members:
-        subject = TargetSubject(members[line.name][0], asked.seed, stop)
+        member = members[line.name][0]
+        buckets: list[FoundBuckets] = []
         try:
-            samples = measured_samples(subject, plan, progress or Silent())
+            spindle, noted = _spindle_of(member, place, asked, stop, progress)
+            if isinstance(spindle, Spindle):
+                plan = slots(asked_of, asked.budget_ns - DISK_NS, asked.seed)
+            elif place.kind != "memory":
+                subject = TimedTarget(member, place.used_bytes, stop)
+                buckets = device_buckets(subject, asked.seed, writes=may_write(place))
+            samples = measured_samples(TargetSubject(member, asked.seed, stop), plan, progress)
         except CellFailedError as error:
             raise line.error_at_target(error) from None
     date, took = time.strftime("%Y-%m-%d"), format_time_ns(asked.budget_ns)
     source = f"{described(place)}, on {date}, in {took}, seed {asked.seed}"
+    name = asked.name or target.title
+    fitted = fitted_device(samples, name, place.used_bytes, source, asked.seed, spindle, asked.kind, buckets)
+    return replace(fitted, notes=(*fitted.notes, *noted))
 
-    return fitted_device(samples, asked.name or target.title, place.used_bytes, source, asked.seed)
+
+def _spindle_of(
+    member: Opaque, place: Place, asked: FitRequest, stop: StopFlag, progress: Progress
+) -> tuple[Spindle | None, tuple[str, ...]]:
+    """A disk's mechanics, where the target is one; and what there is to say of it.
+
+    `InputError` where a disk was asked for and there is none, or too little time for it.
+    """
+    if asked.kind == "table" or place.kind == "memory" or place.used_bytes < LEAST_DISK_BYTES:
+        if asked.kind == "hdd":
+            least = format_bytes(LEAST_DISK_BYTES)
+            raise InputError.one("--kind", "hdd is of disks", value=f"'{asked.target}'", accepted=f"{least} or more")
+        return None, ()
+    enough = asked.budget_ns >= DISK_NS + LEAST_LOOPS_NS
+    least = format_time_ns(DISK_NS + LEAST_LOOPS_NS)
+    if asked.kind == "hdd" and not enough:
+        message = "is too short for the mechanics of a disk"
+        raise InputError.one(
+            "--budget", message, value=f"'{format_time_ns(asked.budget_ns)}'", accepted=f"at least {least}"
+        )
+    subject = TimedTarget(member, place.used_bytes, stop)
+    sector_bytes = sector_of(subject)
+    rotation = rotation_of(subject, sector_bytes, asked.seed, rounds=DETECTING_ROUNDS)
+    if rotation.coherence < PERIODIC:
+        if asked.kind == "hdd":
+            found, needed = f"{rotation.coherence:.2f}", f"a coherence of {PERIODIC} at {PERIODS}, or --kind table"
+            message = f"hdd: completions are not periodic (coherence {found})"
+            raise InputError.one("--kind", message, accepted=needed)
+        return None, ()
+    turns = f"completions are periodic ({rotation.period_ns / 1e6:.3f} ms): this is a disk"
+    if not enough:
+        return None, (f"{turns}; with --budget {least} or more its mechanics are fitted, and this is a table of times",)
+    progress.begin("finding tracks and seeks", SPINDLE_PHASES)
+    try:
+        found_disk = found_spindle(subject, sector_bytes, asked.seed, writes=may_write(place), advance=progress.advance)
+    finally:
+        progress.end()
+    if isinstance(found_disk, Spindle):
+        return found_disk, ()
+    note = f"{turns}, but its tracks cannot be told apart"
+    if asked.kind == "hdd":
+        raise InputError.one("--kind", f"hdd: {note}", accepted="--kind table")
+    return None, (f"{note}; this is a table of times",)
+
+
+# Less holds no zones worth the name; what loops take at least.
+LEAST_DISK_BYTES = 256 * 1024**2
+LEAST_LOOPS_NS = 240_000_000_000
+DETECTING_ROUNDS = 10
+PERIODS = f"{SHORTEST_NS / 1e6:g} to {LONGEST_NS / 1e6:g} ms"
 
 
 def fit_model(parameters: dict[str, Plain], capacity_bytes: int, asked: FitRequest) -> FittedDevice:
-    """Fit a modelled device through the same plan: what it is, is known."""
+    """Fit a modelled device through the same plan: what it is, is known.
+
+    What is looked at single requests for is a disk: `asked.kind` says so, and a modelled host is late by 20 us.
+    """
     plan = slots(situations(writes=True, quick=asked.quick, size_bytes=capacity_bytes), asked.budget_ns, asked.seed)
+    spindle = None
+    if asked.kind != "table" and parameters["kind"] == "hdd":
+        subject = TimedModel(parameters, capacity_bytes, asked.seed, late_us=20.0, outlier_share=0.003)
+        found = found_spindle(subject, sector_of(subject), asked.seed, writes=True)
+        spindle = found if isinstance(found, Spindle) else None
+    buckets: list[FoundBuckets] = []
+    if spindle is None:
+        buckets = device_buckets(TimedModel(parameters, capacity_bytes, asked.seed), asked.seed, writes=True)
     samples = measured_samples(ModelSubject(parameters, asked.seed), plan, Silent())
-    return fitted_device(samples, asked.name or "fitted", capacity_bytes, "a modelled device", asked.seed)
+    name = asked.name or "fitted"
+    return fitted_device(samples, name, capacity_bytes, "a modelled device", asked.seed, spindle, asked.kind, buckets)
 
 
 def described(place: Place) -> str:
@@ -161,7 +252,7 @@ def measured_samples(subject: FitSubject, plan: Sequence[Slot], progress: Progre
 def _turn(subject: FitSubject, slot: Slot) -> Sample:
     """One turn; again where nothing was done in it, for a machine may stall for as long as a turn lasts."""
     for _ in range(_TRIES):
-        sample = sample_of(slot.situation, slot.turn, subject.ask(slot))
+        sample = replace(sample_of(slot.situation, slot.turn, subject.ask(slot)), warmup_ns=slot.warmup_ns)
         if sample.requests:
             break
     return sample
@@ -176,8 +267,17 @@ def drift_percent(measured: Sequence[Measured]) -> float:
     return 100 * (math.exp(median(logs)) - 1) if logs else 0.0
 
 
-def fitted_device(samples: Sequence[Sample], name: str, capacity_bytes: int, source: str, seed: int) -> FittedDevice:
-    """The device that samples tell of.
+def fitted_device(
+    samples: Sequence[Sample],
+    name: str,
+    capacity_bytes: int,
+    source: str,
+    seed: int,
+    spindle: Spindle | None = None,
+    kind: FitKind = "auto",
+    buckets: Sequence[FoundBuckets] = (),
+) -> FittedDevice:
+    """The device that samples tell of, and of a disk its spindle.
 
     Raises `DriftError` where it changed by more than 20 % meanwhile.
     """
@@ -190,16 +290,80 @@ def fitted_device(samples: Sequence[Sample], name: str, capacity_bytes: int, sou
             "longer --budget"
         )
     fitted = [one for one in measured if not one.situation.held_out]
-    limits = rate_limits(fitted)
-    free = relieved(fitted, limits)
-    if not _has_random(free, fitted):
-        limits, free = [], fitted
+    held_out = [one for one in measured if one.situation.held_out]
+    given = _table_fit(fitted, held_out, capacity_bytes, seed, buckets) if kind != "hdd" or spindle is None else None
+    judged: tuple[HeldOut, ...] = ()
+    if spindle is not None:
+        disk = spindle_device(spindle, fitted, seed)
+        of_disk = _Given(disk, predicted(_model_of(disk), held_out, seed))
+        judged = tuple(of_disk.held[1::2]) if given is not None else ()
+        if given is None or _apart(of_disk.held[::2]) < _apart(given.held[::2]):
+            given = of_disk
+        elif judged:
+            judged = tuple(given.held[1::2])
+    assert given is not None, "without a spindle there is a table"
+    held = given.held
+    titled: dict[str, Plain] = {"kind": given.device["kind"], "name": name, "description": f"Fitted from {source}."}
+    device = titled | given.device
+    found = FittedDevice(device, tuple(fitted), tuple(held), tuple(given.arrivals), drift, judged=judged)
+    found = replace(found, notes=tuple(_notes(found)))
+    told = given.device.get("provenance") or _table_provenance(found, given.limits)
+    assert isinstance(told, dict), "provenance is a table"
+    device["provenance"] = told
+    # A task of two requests is no figure of the form that validation takes.
+    tolerance = max(1.0, round(found.error_percent, 1))
+    device["held_out"] = [as_figure(one, f"raidlab device fit, {source}", tolerance) for one in held]
+    device["fit"] = {
+        "error_percent": round(found.error_percent, 2),
+        "validation": "failed" if found.error_percent > MOST_FIT_ERROR_PERCENT else "passed",
+        "drift_percent": round(drift, 2),
+        "requests": sum(one.requests for one in measured) + (spindle.requests if spindle is not None else 0),
+        "seed": seed,
+    }
+    return found
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A device of one kind, and what it makes of what was held out."""
+
+    device: dict[str, Plain]
+    held: Sequence[HeldOut]
+    arrivals: Sequence[Arrivals] = ()
+    limits: Sequence[RateLimit] = ()
+
+
+def _apart(held: Sequence[HeldOut]) -> float:
+    """How far a kind of device is from what decides: throughput and 90th percentile, on average."""
+    errors = [abs(one.rate_error_percent) + abs(one.time_error_percent(90)) / 4 for one in held]
+    return sum(errors) / len(errors)
+
+
+def _model_of(device: dict[str, Plain]) -> dict[str, Plain]:
+    return {key: value for key, value in device.items() if key != "provenance"}
+
+
+def _table_fit(
+    fitted: Sequence[Measured],
+    held_out: Sequence[Measured],
+    capacity_bytes: int,
+    seed: int,
+    buckets: Sequence[FoundBuckets] = (),
+) -> _Given:
+    # What a burst after a rest has shown is known better than loops show it.
+    known = {one.op for one in buckets}
+    others = [one for one in fitted if one.situation.op not in known]
+    limits = rate_limits(others)
+    free = relieved(others, limits)
+    if not _has_random(free, others):
+        limits, free = [], list(others)
+    limits += [limit for one in buckets for limit in one.limits]
+    free += [passed for one in buckets for passed in one.relieved()]
+    free += [one for one in fitted if one.situation.op in known and one.situation.arrivals]
 
     def serving(servers: int) -> dict[str, Plain]:
         device: dict[str, Plain] = {
             "kind": "empirical",
-            "name": name,
-            "description": f"Fitted from {source}.",
             "capacity_bytes": capacity_bytes // SECTOR_BYTES * SECTOR_BYTES,
             "sector_bytes": SECTOR_BYTES,
             "servers": servers,
@@ -210,21 +374,7 @@ def fitted_device(samples: Sequence[Sample], name: str, capacity_bytes: int, sou
         return device | ({"throttle": [limit.table() for limit in limits]} if limits else {})
 
     device, arrivals = chosen(serving, free, seed)
-    held = predicted(device, [one for one in measured if one.situation.held_out], seed)
-    found = FittedDevice(
-        device, tuple(fitted), tuple(held), tuple(arrivals), drift, tuple(_notes(fitted, held, arrivals, drift))
-    )
-    device["provenance"] = _provenance(found, limits)
-    # A task of two requests is no figure of the form that validation takes.
-    tolerance = max(1.0, round(found.error_percent, 1))
-    device["held_out"] = [as_figure(one, f"raidlab device fit, {source}", tolerance) for one in held]
-    device["fit"] = {
-        "error_percent": round(found.error_percent, 2),
-        "drift_percent": round(drift, 2),
-        "requests": sum(one.requests for one in measured),
-        "seed": seed,
-    }
-    return found
+    return _Given(device, predicted(device, held_out, seed), arrivals, limits)
 
 
 def _has_random(free: Sequence[Measured], fitted: Sequence[Measured]) -> bool:
@@ -236,10 +386,9 @@ def _has_random(free: Sequence[Measured], fitted: Sequence[Measured]) -> bool:
     return of[0] == of[1]
 
 
-def _notes(
-    fitted: Sequence[Measured], held: Sequence[HeldOut], arrivals: Sequence[Arrivals], drift: float
-) -> Iterator[str]:
+def _notes(found: FittedDevice) -> Iterator[str]:
     """What a user should know before he trusts it."""
+    fitted, held, arrivals, drift = found.fitted, found.held_out, found.arrivals, found.drift_percent
     if abs(drift) > DRIFT_WARNED:
         yield f"the second turns took {drift:+.0f} % against the first, in the median situation"
     apart = median(one.floor_percent for one in held)
@@ -269,6 +418,9 @@ def _notes(
             f"a processor was busy for {100 * busiest.processor_share:.0f} % of '{busiest.situation.name}': members "
             "that share it will wait for one another, which the model does not know"
         )
+    warning = fit_warning("it", {"error_percent": found.error_percent})
+    if warning is not None:
+        yield warning
     if not any(one.situation.op == "write" for one in fitted):
         yield "nothing was written, so the model refuses writes"
 
@@ -279,7 +431,7 @@ _FEW = 100
 _APART_WARNED, _CACHE_FACTOR, _BUSY_WARNED = 15.0, 1.5, 0.3
 
 
-def _provenance(found: FittedDevice, limits: Sequence[RateLimit]) -> dict[str, Plain]:
+def _table_provenance(found: FittedDevice, limits: Sequence[RateLimit]) -> dict[str, Plain]:
     fitted, held = found.fitted, found.held_out
     requests = sum(one.requests for one in fitted)
     worst = max(held, key=lambda one: abs(one.rate_error_percent))

@@ -50,16 +50,23 @@ class RateLimit:
     """Operations, or bytes, that pass on credit."""
     at: tuple[Measured, ...]
     """The situations at the limit."""
+    after_rest: bool = False
+    """Whether it was found by a burst after a rest."""
 
     def table(self) -> dict[str, Plain]:
         """As a device file has it."""
         burst = "burst_ops" if self.unit == "ops_s" else "burst_bytes"
-        return {self.unit: float(f"{self.per_s:.5g}"), burst: self.burst, "only": f"{self.op}s"}
+        both: dict[str, Plain] = {self.unit: float(f"{self.per_s:.5g}"), burst: self.burst}
+        return both if self.op == "mixed" else both | {"only": f"{self.op}s"}
 
     @property
     def sentence(self) -> str:
         """What was found, in words."""
         low, high = self.interval
+        if self.after_rest:
+            what = "reads and writes together" if self.op == "mixed" else f"{self.op}s"
+            burst, rate = ("requests", "a second") if self.unit == "ops_s" else ("bytes", "MB/s")
+            return f"{what}: {self.burst} {burst} passed at once after a rest, and from then on {self.per_s:.5g} {rate}"
         unit = "a second" if self.unit == "ops_s" else "MB/s"
         return (
             f"{self.op}s: {len(self.at)} situations had {low:.4g} to {high:.4g} {unit}, whatever their size and depth"

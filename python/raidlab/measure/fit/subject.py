@@ -86,7 +86,9 @@ class ModelSubject:
             members=[json.loads(json.dumps(self.parameters))],
             load=load_of_slot(slot),
             workload=slot.situation.requests(),
-            warmup=Limit(requests=max(20 * slot.situation.depth, 200)),
+            warmup=Limit(duration=slot.warmup_ns)
+            if slot.warmup_ns
+            else Limit(requests=max(20 * slot.situation.depth, 200)),
             measure=Limit(requests=self.most_requests, duration=slot.measure_ns),
         )
         return cell_answer(run_request(text_of(cell)))

@@ -43,6 +43,8 @@ class Sample:
     times: Histogram
     processor_share: float = 0.0
     """How much of the time the meter's threads were at work, in the kernel too."""
+    warmup_ns: int = 0
+    """What went before it and is not counted."""
 
     @property
     def rate_per_s(self) -> float:

@@ -1,0 +1,147 @@
+"""Token buckets of a device that was left alone: so many requests pass at once, and from then on a rate.
+
+After the change, requests done over time are a straight line. Its slope is the rate, and where it meets the beginning
+is how many passed on credit.
+
+Invariants:
+
+- A bucket is said only where requests slowed down to a steady rate, and where both sizes that were tried agree on what
+  is counted, requests or bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from raidlab.histogram import Histogram
+from raidlab.measure.fit.limits import RateLimit
+from raidlab.measure.fit.situations import Op, Situation
+from raidlab.measure.fit.table import Measured, Sample
+from raidlab.measure.fit.timed import Figures, TimedSubject
+
+KIB = 1024
+# Size and number of requests.
+_SMALL, _LARGE = (4 * KIB, 3000), (256 * KIB, 600)
+# Slower than this a device needs no bucket to be so.
+_SLOW_NS, _FIRST = 3e6, 100
+_SLOWER = 1.5
+_ALIKE = 0.1
+_MOST_REST_NS = 10_000_000_000
+# Fewer are no burst.
+_FEW = 8
+
+
+@dataclass(frozen=True)
+class TimedBurst:
+    """Requests of one size, one after another: what the last half of them came to."""
+
+    per_s: float
+    on_credit: float
+    """How many passed before the rate held."""
+    spread: float
+    """How far the rates of the third and the last quarter are apart."""
+    passed_ns: Figures
+    """Times of those that passed; of all where none had to wait."""
+    slowed: bool
+    """Whether a rate held at last, and not from the beginning."""
+
+
+@dataclass(frozen=True)
+class FoundBuckets:
+    """What holds an operation, and how long its requests take while nothing does."""
+
+    op: Op
+    limits: tuple[RateLimit, ...]
+    passed_ns: dict[int, Figures]
+    """By size."""
+
+    def relieved(self) -> list[Measured]:
+        """The requests that passed, as situations."""
+        found = []
+        for size, took_ns in self.passed_ns.items():
+            values, counts = np.unique(took_ns.astype(np.uint64), return_counts=True)
+            times = Histogram(values, counts.astype(np.uint64))
+            mean_ns, count = float(took_ns.mean()), len(took_ns)
+            situation = Situation(self.op, "random", size, 1)
+            sample = Sample(situation, 0, count, int(took_ns.sum()), mean_ns, mean_ns, times)
+            found.append(Measured(situation, (sample,)))
+        return found
+
+
+def rate_buckets(subject: TimedSubject, op: Op, seed: int) -> FoundBuckets | None:
+    """The buckets that hold reads, or writes; None where there are none."""
+    large = _burst(subject, op, *_LARGE, seed)
+    if large is None:
+        return None
+    refilled_ns = int(1.2e9 * large.on_credit / large.per_s) if large.slowed else 0
+    subject.rest(min(_MOST_REST_NS, refilled_ns))
+    small = _burst(subject, op, *_SMALL, seed)
+    if small is None:
+        return None
+    sizes = _LARGE[0] / _SMALL[0]
+    found = []
+    counts_bytes = large.slowed and small.per_s > (1 + _ALIKE) * large.per_s
+    if small.slowed and not (counts_bytes and abs(small.per_s / large.per_s / sizes - 1) < _ALIKE):
+        found.append(_limit(op, small, None))
+    if counts_bytes:
+        found.append(_limit(op, large, _LARGE[0]))
+    if not found:
+        return None
+    passed = {_SMALL[0]: small.passed_ns, _LARGE[0]: large.passed_ns}
+    return FoundBuckets(op, tuple(found), {size: took for size, took in passed.items() if len(took) >= _FEW})
+
+
+def device_buckets(subject: TimedSubject, seed: int, *, writes: bool) -> list[FoundBuckets]:
+    """All of them; where reads and writes have the same, a mix tells whether they share it."""
+    ops: tuple[Op, ...] = ("read", "write") if writes else ("read",)
+    found = [one for op in ops if (one := rate_buckets(subject, op, seed)) is not None]
+    if len(found) < 2 or not _are_alike(found[0].limits, found[1].limits):
+        return found
+    first = found[0].limits[0]
+    size, count = _SMALL if first.unit == "ops_s" else _LARGE
+    alone_per_s = first.per_s if first.unit == "ops_s" else first.per_s * 1e6 / size
+    credit = first.burst if first.unit == "ops_s" else first.burst / size
+    subject.rest(min(_MOST_REST_NS, int(1.2e9 * credit / alone_per_s)))
+    mixed = _burst(subject, "mixed", size, count, seed)
+    if mixed is None or mixed.per_s > (1 + _ALIKE) * alone_per_s:
+        return found
+    together: tuple[RateLimit, ...] = tuple(replace(limit, op="mixed") for limit in found[0].limits)
+    return [replace(found[0], limits=together), replace(found[1], limits=())]
+
+
+def _are_alike(one: tuple[RateLimit, ...], other: tuple[RateLimit, ...]) -> bool:
+    pairs = zip(one, other, strict=False)
+    return len(one) == len(other) and all(a.unit == b.unit and abs(a.per_s / b.per_s - 1) < _ALIKE for a, b in pairs)
+
+
+def _limit(op: Op, burst: TimedBurst, size_bytes: int | None) -> RateLimit:
+    """What holds requests, or bytes where each has so many."""
+    per_s, on_credit = burst.per_s, max(1.0, burst.on_credit - 1)
+    if size_bytes is not None:
+        per_s, on_credit = per_s * size_bytes / 1e6, on_credit * size_bytes
+    apart = burst.spread / 2
+    interval = (per_s * (1 - apart), per_s * (1 + apart))
+    return RateLimit(
+        op, "ops_s" if size_bytes is None else "mb_s", per_s, interval, round(on_credit), (), after_rest=True
+    )
+
+
+def _burst(subject: TimedSubject, op: Op, size_bytes: int, count: int, seed: int) -> TimedBurst | None:
+    """None where a device is so slow from the beginning that a burst would take minutes."""
+    drawn = np.random.default_rng([seed, size_bytes])
+    places = drawn.integers(0, subject.capacity_bytes // size_bytes, count) * size_bytes
+    first = subject.ask_each(places[:_FIRST], op, size_bytes)
+    if float(np.median(first.took_ns[:8])) > _SLOW_NS:
+        return None
+    subject.rest(min(_MOST_REST_NS, 10 * int(first.end_ns[-1])))
+    seen = subject.ask_each(places, op, size_bytes)
+    done, ends = np.arange(1, count + 1), seen.end_ns - seen.begin_ns[0]
+    half, quarter = count // 2, count * 3 // 4
+    slope, at_zero = np.polyfit(ends[half:], done[half:], 1)
+    rates = [(len(part) - 1) / (part[-1] - part[0]) for part in (ends[half:quarter], ends[quarter:])]
+    spread, on_credit = abs(float(rates[0] / rates[1]) - 1), max(0.0, float(at_zero))
+    before = seen.took_ns[: max(0, int(on_credit) - 1)]
+    slowed = len(before) >= _FEW and spread < _ALIKE and float(np.median(before)) * _SLOWER * slope < 1
+    return TimedBurst(1e9 * float(slope), on_credit, spread, before if slowed else seen.took_ns, slowed)

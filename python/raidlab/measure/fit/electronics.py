@@ -1,0 +1,165 @@
+"""The electronics of a disk: what it keeps in its buffer, how it takes writes, and in which order it serves.
+
+What can be seen directly is which reads are answered at once, and how many writes in a row are. In which order
+requests are served is found by trying: of the orders that the model has, the one that gives the times that were
+measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raidlab.measure.fit.held_out import as_long
+from raidlab.measure.fit.table import Measured
+from raidlab.measure.fit.timed import Numbers, TimedSubject
+from raidlab.reading import Plain
+
+KIB = 1024
+# Faster than any disk turns by half: answered from memory.
+_AT_ONCE_NS = 1.0e6
+_TRIES = 9
+_MOST_SEGMENTS = 1024
+# Places are so far apart, and so far from the end.
+_APART_BYTES, _ROOM_BYTES = 64 * KIB, 32 * 1024 * KIB
+_WRITES, _LONG_BYTES, _LONG_WRITES = 3000, 512 * KIB, 600
+_ORDERS: tuple[Plain, ...] = (
+    "fifo",
+    "sptf",
+    *({"aged_sptf": {"percent": percent}} for percent in (1, 2, 5, 10, 20)),
+    "clook",
+    "look",
+)
+
+
+@dataclass(frozen=True)
+class FoundBuffer:
+    """What of reads and writes is answered from memory."""
+
+    segments: int
+    """Reads that may come between two of the same place, of which the second is answered at once, and one; 0: never."""
+    reads_ahead: bool
+    hit_ns: float
+    ns_per_byte: float
+    """Of the way to the host, from reads answered at once."""
+    cached_writes: int | None
+    """Short writes in a row that are answered at once, after which one is not; None where none may be made."""
+    cached_bytes: int
+    """Bytes of long writes in a row; 0 where none is."""
+
+
+def found_buffer(subject: TimedSubject, sector_bytes: int, seed: int, *, writes: bool) -> FoundBuffer:
+    """Ask for what tells."""
+    drawn = np.random.default_rng([seed, 11])
+
+    def places(count: int) -> Numbers:
+        room = (subject.capacity_bytes - _ROOM_BYTES) // _APART_BYTES
+        return drawn.integers(0, room, count) * _APART_BYTES
+
+    def after(others: int) -> float:
+        """How long it takes to read a place again with so many others between, in the median."""
+        took = []
+        for _ in range(_TRIES):
+            place = places(1)
+            asked = np.concatenate([place, places(others), place])
+            took.append(subject.ask_each(asked, "read", sector_bytes).took_ns[-1])
+        return float(np.median(took))
+
+    hit_ns = after(0)
+    caches = hit_ns < _AT_ONCE_NS
+    segments = 1 + _last_that(lambda others: after(others) < _AT_ONCE_NS, _MOST_SEGMENTS) if caches else 0
+    again = [float(np.median(subject.ask_each(np.repeat(places(1), 9), "read", size).took_ns[1:])) for size in _SIZES]
+    ns_per_byte = max(0.0, (again[1] - again[0]) / (_SIZES[1] - _SIZES[0])) if caches else 0.0
+    begin = int(places(1)[0])
+    stream = subject.ask_each(begin + 4 * KIB * np.arange(400), "read", 4 * KIB)
+    count, size = _cached(subject, places, sector_bytes) if writes else (None, 0)
+    return FoundBuffer(
+        segments=segments,
+        reads_ahead=float(np.median(stream.took_ns)) < _AT_ONCE_NS,
+        hit_ns=hit_ns,
+        ns_per_byte=ns_per_byte,
+        cached_writes=count,
+        cached_bytes=size,
+    )
+
+
+_SIZES = (4 * KIB, 64 * KIB)
+
+
+def _last_that(holds: Callable[[int], bool], most: int) -> int:
+    """The greatest number up to `most` for which it holds, if it does for all below."""
+    low, high = 0, 1
+    while high <= most and holds(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _cached(subject: TimedSubject, places: Callable[[int], Numbers], sector_bytes: int) -> tuple[int, int]:
+    """How many short writes, and how many bytes of long ones, are answered before one has to wait."""
+    short = subject.ask_each(places(_WRITES), "write", max(4 * KIB, sector_bytes))
+    long = subject.ask_each(places(_LONG_WRITES), "write", _LONG_BYTES)
+    waits = [
+        int(np.argmax(np.append(one.took_ns > late, True)))
+        for one, late in ((short, _AT_ONCE_NS), (long, 3 * _AT_ONCE_NS))
+    ]
+    return waits[0], waits[1] * _LONG_BYTES
+
+
+def ordered(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) -> tuple[Plain, float]:
+    """The order of service that gives the times of random reads, and how far it is off, as a mean logarithm."""
+    loops = [one for one in fitted if _tells_order(one)]
+    found = []
+    for place, order in enumerate(_ORDERS):
+        found.append((_log_error(dict(device) | {"scheduler": order}, loops, seed), place))
+    error, place = min(found)
+    return _ORDERS[place], error
+
+
+def settled(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) -> float | None:
+    """How much longer a write's seek is, in ms, by the rate at which random writes go on when memory is full.
+
+    None where none were measured, or none were held up.
+    """
+    loops = [one for one in fitted if one.situation.op == "write" and one.situation.place == "random"]
+    loops = [one for one in loops if not one.situation.arrivals and one.situation.depth in _SETTLE_DEPTHS]
+    if not loops:
+        return None
+
+    def faster(settle_ms: float) -> float:
+        tried = dict(device) | {"write_settle_ms": settle_ms}
+        rates = [as_long(tried, one, seed, turns=2).rate_per_s / one.rate_per_s for one in loops]
+        return float(np.median(np.log(rates)))
+
+    low, high = 0.0, _MOST_SETTLE_MS
+    if faster(low) <= 0:
+        return 0.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if faster(middle) > 0 else (low, middle)
+    return round((low + high) / 2, 3)
+
+
+_SETTLE_DEPTHS, _MOST_SETTLE_MS, _HALVINGS = (1, 8), 2.0, 6
+
+
+def _tells_order(one: Measured) -> bool:
+    asked = one.situation
+    return (asked.op, asked.place, asked.size_bytes, asked.arrivals) == ("read", "random", 4 * KIB, False)
+
+
+def _log_error(device: Mapping[str, Plain], loops: Sequence[Measured], seed: int) -> float:
+    """Of throughput and of two percentiles, on average."""
+    return float(np.mean([abs(one) for loop in loops for one in _logs(as_long(device, loop, seed), loop)]))
+
+
+def _logs(modelled: Measured, measured: Measured) -> Iterator[float]:
+    yield math.log(modelled.rate_per_s / measured.rate_per_s)
+    for percentile in (90, 99):
+        one, other = (some.times.percentile_ns(percentile) for some in (modelled, measured))
+        yield math.log((one or 1) / (other or 1))

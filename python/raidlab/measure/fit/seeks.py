@@ -1,0 +1,135 @@
+"""How long the arm takes, from the times between completions.
+
+From the completion of one read to that of the next pass the least time that fits both the angle between the sectors and
+what command and arm take, ``s``: anything from ``s`` to a revolution more, as the angles happen to be. Of many pairs of
+tracks equally far apart, ``s`` is where a window of one revolution begins that holds the most of them.
+
+Reference: B. Worthington et al., SIGMETRICS 1995 (their minimal time between request completions).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from raidlab.measure.fit.rotation import Turntable
+from raidlab.measure.fit.timed import Figures, Numbers
+from raidlab.measure.fit.tracks import TrackMap
+
+DISTANCES = 31
+_PAIRS = 240
+_GRID_NS = 2000.0
+# Wider than so much of a revolution is not known.
+WIDEST_SHARE = 0.125
+
+
+@dataclass(frozen=True)
+class SeekPoint:
+    """What command and arm take over so many tracks, from one completion to the next."""
+
+    tracks: int
+    took_ns: float
+    width_ns: float
+    """Anything within so much fits as well."""
+
+
+@dataclass(frozen=True)
+class SeekCurve:
+    """The seeks of a disk."""
+
+    overhead_ns: float
+    """What a read takes that moves nothing."""
+    points: tuple[SeekPoint, ...]
+
+    def table(self, tracks_per_cylinder: int) -> list[list[float]]:
+        """``[cylinders, ms]``, not falling."""
+        rows: dict[int, float] = {}
+        took = _rising(np.array([one.took_ns - self.overhead_ns for one in self.points]))
+        for one, ns in zip(self.points, took, strict=True):
+            rows.setdefault(max(1, one.tracks // tracks_per_cylinder), round(max(0.0, float(ns)) / 1e6, 4))
+        return [[cylinders, ms] for cylinders, ms in rows.items()]
+
+
+def seek_curve(table: Turntable, found: TrackMap, op: Literal["read", "write"] = "read") -> SeekCurve:
+    """Measure pairs of reads at distances that grow evenly on a logarithmic scale, and within a track."""
+    drawn = np.random.default_rng([table.seed, 7])
+    # In whole cylinders, where they are known.
+    most = found.tracks // found.heads - 1
+    cylinders = sorted({round(most ** (i / (DISTANCES - 1))) for i in range(DISTANCES)})
+    distances = [found.heads * one for one in cylinders]
+    pairs = [(0, *_within_a_track(found, drawn))]
+    pairs += [(distance, *_apart(table, found, drawn, distance)) for distance in distances]
+    kinds = np.concatenate([np.full(len(first), kind) for kind, first, _ in pairs])
+    first = np.concatenate([one for _, one, _ in pairs])
+    second = np.concatenate([one for _, _, one in pairs])
+    order = drawn.permutation(len(kinds))
+    asked = np.stack([first[order], second[order]], axis=1).ravel()
+    ends, _ = table.asked(asked, op)
+    between = (ends[1::2] - ends[0::2])[np.argsort(order, kind="stable")]
+    period_ns = table.rotation.period_ns
+    windows = {kind: _window(between[kinds == kind], period_ns) for kind in [0, *distances]}
+    points = tuple(SeekPoint(kind, *windows[kind]) for kind in distances)
+    return SeekCurve(windows[0][0], points)
+
+
+def _within_a_track(found: TrackMap, drawn: np.random.Generator) -> tuple[Numbers, Numbers]:
+    """Pairs whose second sector lies before the first in the same track, where no reading ahead has it."""
+    one = drawn.integers(0, len(found.seen), _PAIRS)
+    begins, lengths = (np.array([getattr(track, key) for track in found.seen])[one] for key in ("first", "sectors"))
+    # Half of them nearly a track back, so that the second sector comes by when the command might just be too late.
+    shares = np.where(drawn.random(_PAIRS) < 0.5, 1 - 0.1 * drawn.random(_PAIRS), drawn.random(_PAIRS))
+    back = np.clip((shares * lengths).astype(np.int64), 1, lengths - 1)
+    low = drawn.integers(0, lengths - back)
+    return begins + low + back, begins + low
+
+
+def _apart(table: Turntable, found: TrackMap, drawn: np.random.Generator, distance: int) -> tuple[Numbers, Numbers]:
+    """Pairs so many tracks apart, in either direction: from a known track and in its zone, or to the nearest."""
+    ends = [next(zone.end for zone in found.zones if zone.first <= one.first < zone.end) for one in found.seen]
+    near = [one for one, end in zip(found.seen, ends, strict=True) if one.first + (distance + 2) * one.sectors < end]
+    if near:
+        at = drawn.integers(0, len(near), _PAIRS)
+        begins, lengths = (np.array([getattr(track, key) for track in near])[at] for key in ("first", "sectors"))
+        one, other = (begins + drawn.integers(0, lengths) for _ in range(2))
+        other = other + distance * lengths
+    else:
+        low = drawn.integers(0, max(1, found.tracks - distance), _PAIRS)
+        one, other = (_sector_of(table, found, drawn, track) for track in (low, low + distance))
+    swapped = drawn.random(_PAIRS) < 0.5
+    return np.where(swapped, other, one), np.where(swapped, one, other)
+
+
+def _sector_of(table: Turntable, found: TrackMap, drawn: np.random.Generator, tracks: Numbers) -> Numbers:
+    """A sector of each of these tracks."""
+    before = np.concatenate([[0], np.cumsum([zone.tracks for zone in found.zones])[:-1]])
+    at = np.searchsorted(before, tracks, side="right") - 1
+    firsts, lengths = (
+        np.array([getattr(zone, key) for zone in found.zones])[at] for key in ("first", "sectors_per_track")
+    )
+    sectors: Numbers = firsts + (tracks - before[at]) * lengths + drawn.integers(0, lengths)
+    return np.minimum(sectors, table.sectors - 1)
+
+
+def _window(between: Figures, period_ns: float) -> tuple[float, float]:
+    """Where the revolution begins that holds the most of these times, and within what it could as well."""
+    rising = np.sort(between)
+    begins = np.arange(max(0.0, rising[0] - period_ns), rising[-1], _GRID_NS)
+    inside = np.searchsorted(rising, begins + period_ns) - np.searchsorted(rising, begins)
+    best = np.flatnonzero(inside == inside.max())
+    # Of several stretches the longest: between two times of a few pairs there is always another.
+    stretches = np.split(best, np.flatnonzero(np.diff(best) > 1) + 1)
+    longest = max(stretches, key=len)
+    return float(begins[longest].mean()), float(_GRID_NS * len(longest))
+
+
+def _rising(values: Figures) -> Figures:
+    """The nearest values that do not fall (pools of neighbours that do)."""
+    pools: list[list[float]] = []
+    for value in values:
+        pools.append([float(value), 1.0])
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (a, m), (b, n) = pools[-2:]
+            pools[-2:] = [[(a * m + b * n) / (m + n), m + n]]
+    return np.concatenate([np.full(int(count), mean) for mean, count in pools])
