@@ -6,6 +6,8 @@ import errno
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -33,6 +35,7 @@ from raidlab.cli import (
 )
 from raidlab.cli.room import make_sure_of_room
 from raidlab.cli.terminal import mark_output, open_missing, printing, say
+from raidlab.cli.usage import mistake_of
 from raidlab.errors import (
     EXIT_CODES,
     EXIT_FAILED,
@@ -67,6 +70,18 @@ _SECTIONS = {
 _MOVED = {"measure-files": "measure files", "measure-streams": "measure streams", "measure-network": "measure network"}
 
 
+@contextmanager
+def _plain_mistakes() -> Iterator[None]:
+    """Have what the parser of commands refuses said like any other mistake."""
+    try:
+        yield
+    except Exception as error:
+        mistake = mistake_of(error)
+        if mistake is None:
+            raise
+        raise mistake from error
+
+
 class _Commands(TyperGroup):
     """The subcommands, with our own answer where Typer has one for a reader who leaves and for Ctrl-C."""
 
@@ -97,7 +112,7 @@ class _Commands(TyperGroup):
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Read the words; ``--help`` is printed here."""
-        with printing():
+        with printing(), _plain_mistakes():
             return super().make_context(*arguments, **options)
         raise typer.Exit(EXIT_OK)
 
@@ -106,7 +121,7 @@ class _Commands(TyperGroup):
         make_sure_of_room()
         log.check()
         try:
-            with printing():
+            with printing(), _plain_mistakes():
                 return super().invoke(*arguments, **options)
         except KeyboardInterrupt:
             say("interrupted")
