@@ -22,7 +22,8 @@ def mistake_of(error: Exception) -> InputError | None:
         return None
     context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
     message = str(getattr(error, "message", "") or error.format_message())  # type: ignore[attr-defined]
-    command = (getattr(context, "command_path", None) or "raidlab").removeprefix("python -m ")
+    command = (getattr(context, "command_path", None) or "raidlab").rpartition("raidlab")[2]
+    command = f"raidlab{command}"
     accepted = f"what {command} --help lists"
     option = getattr(error, "option_name", None)
     if option is not None:
