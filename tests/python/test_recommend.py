@@ -420,7 +420,7 @@ _WRONG: dict[str, list[Any]] = {
     "name": ["", 3],
 }
 _WRONG_GOALS: dict[str, list[Any]] = {
-    "capacity": ["0GB", "4 parsecs", -5, True],
+    "capacity": ["0GB", "4 parsecs", -5, True, "1KB"],
     "tolerate": [-1, 1.5, "one", 99],
     "rate": ["300", 300, "0/s", "-3/s", "fast", "300/fortnight", "5e3/s"],
     "p50": [50, "50", "0ms", "soon"],
