@@ -415,12 +415,12 @@ _WRONG: dict[str, list[Any]] = {
     "ure_per_bit": [-1e-15, 1, "rare"],
     "rebuild_mb_s": [0, -5, "fast"],
     "watts": [0, -8, "warm"],
-    "capacity": ["0GB", -1, "4 parsecs", "large", 1.5],
+    "capacity": ["0GB", -1, "4 parsecs", "large", 1.5, "1KB"],
     "device": ["hdd-7201", "no/such/file.toml", 7, {"kind": "hdd-7200"}, ""],
     "name": ["", 3],
 }
 _WRONG_GOALS: dict[str, list[Any]] = {
-    "capacity": ["0GB", "4 parsecs", -5, True, "1KB"],
+    "capacity": ["0GB", "4 parsecs", -5, True],
     "tolerate": [-1, 1.5, "one", 99],
     "rate": ["300", 300, "0/s", "-3/s", "fast", "300/fortnight", "5e3/s"],
     "p50": [50, "50", "0ms", "soon"],
