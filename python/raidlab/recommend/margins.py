@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from raidlab.analysis.margins import Margin
 from raidlab.recommend.candidates import ROUNDED, Contender, Shape
@@ -239,12 +240,7 @@ class WorkMargins:
         for one in nearest:
             if self.spent >= self.most or not self._misses_only(one.shape, at):
                 continue
-            shape = one.shape
-            turned = turning(
-                below,
-                lambda place, shape=shape: [-value for value in self._goals(shape, at, axis, place)],
-                upwards=False,
-            )  # type: ignore[misc]
+            turned = turning(below, partial(self._short_of_goals, one.shape, at, axis), upwards=False)
             if turned is not None:
                 place = turned.at if turned.low is None else turned.low
                 best = max(best or (0.0, ""), (place, one.name), key=lambda found: found[0])
@@ -255,6 +251,10 @@ class WorkMargins:
         place = math.floor(best[0]) if axis == "depth" else best[0]
         words = f"{title}{_axis_words(axis, [place])} instead of {range_.now:,.4g}"
         return Relaxation(need=f"{title}{axis}", words=words, admits=best[1], gain="")
+
+    def _short_of_goals(self, shape: Shape, at: int, axis: str, place: float) -> list[float]:
+        """Above 0 while a goal is missed."""
+        return [-value for value in self._goals(shape, at, axis, place)]
 
     def _misses_only(self, shape: Shape, at: int) -> bool:
         """Whether a shape misses goals in this workload, and in no other."""
