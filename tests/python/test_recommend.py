@@ -154,6 +154,18 @@ def test_a_need_that_nothing_meets_says_by_how_much_each_goal_would_have_to_give
     assert all(word in impossible["relaxations"][0]["words"] for word in ("p99 of", "capacity of", "budget of"))
 
 
+def test_a_need_that_nothing_meets_says_how_much_lighter_the_load_would_have_to_be() -> None:
+    """A read takes 1 ms of one of four disks: long runs have a p90 of 12.0 ms at depth 28 and of 13.0 ms at 32."""
+    search = {"levels": ["raid10"], "members": [4]}
+    answer = api.recommend(
+        need(workload=[{**reads(1.0)[0], "load": {"depths": [64]}}], search=search, need={"p90": "12500us"})
+    )
+    assert answer["answer"] is None
+    (told,) = [one for one in answer["relaxations"] if one["need"] == "depth"]
+    depth = int(told["words"].removeprefix("a queue depth of ").split()[0])
+    assert 22 <= depth <= 32 and "instead of 64" in told["words"] and told["admits"].startswith("RAID 10 of 4")
+
+
 def test_one_more_disk() -> None:
     answer = api.recommend(
         need(ask="fastest", workload=reads(0.0), search={"members": list(range(2, 8))}, need={"tolerate": 0})
@@ -416,7 +428,7 @@ _WRONG: dict[str, list[Any]] = {
     "ure_per_bit": [-1e-15, 1, "rare"],
     "rebuild_mb_s": [0, -5, "fast"],
     "watts": [0, -8, "warm"],
-    "capacity": ["0GB", -1, "4 parsecs", "large", 1.5],
+    "capacity": ["0GB", -1, "4 parsecs", "large", 1.5, "1KB"],
     "device": ["hdd-7201", "no/such/file.toml", 7, {"kind": "hdd-7200"}, ""],
     "name": ["", 3],
 }
@@ -559,7 +571,7 @@ def test_a_known_turn_of_the_work_is_found() -> None:
     (turn,) = [one for one in answer["turns"] if one["axis"] == "depth"]
     assert 26 < turn["turns_at"] < 35 and turn["low"] is not None and turn["low"] < 32
     assert "p90 is beyond 12.5 ms" in turn["words"]
-    assert answer["unturned"] == ["0 % reads", "a queue depth of 4"]
+    assert answer["unturned"] == ["0 % reads, a queue depth of 4"]
 
 
 def test_quick_says_what_it_did_not_look_at() -> None:

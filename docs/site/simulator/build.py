@@ -34,7 +34,7 @@ HERE = Path(__file__).resolve().parent
 # Each needs those before it.
 SCRIPTS = ("door", "pool", "settings", "cells", "files", "answer", "chart", "page")
 SEED = 1
-WORKLOAD = "work"
+WORKLOAD = "this work"
 # The budget of a first look, and that of what is told; a study that is copied has both.
 QUICK_AMOUNT = {"warmup": 200, "measure": 400, "repeats": 1}
 FULL_AMOUNT = {"warmup": 2000, "measure": 4000, "repeats": 5}

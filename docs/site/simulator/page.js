@@ -172,12 +172,16 @@ const cellOf = (name, text, attributes = {}) => {
 };
 
 function terabytes(bytes) {
-  return bytes >= 1e12 ? `${(bytes / 1e12).toFixed(2)}\u00a0TB` : `${(bytes / 1e9).toFixed(0)}\u00a0GB`;
+  return bytes >= 1e12 ? `${significant(bytes / 1e12, 3)}\u00a0TB` : `${(bytes / 1e9).toFixed(0)}\u00a0GB`;
 }
 
 function plusMinus(values, mean) {
   const ends = interval(values);
-  return ends && mean ? [` ±${number((ends[1] - ends[0]) / 2)}`] : [];
+  if (!ends || !mean) return [];
+  // As many places as the mean has; a digit where that leaves none.
+  const half = (ends[1] - ends[0]) / 2;
+  const rounded = half.toFixed((number(mean).split(".")[1] ?? "").length);
+  return [` ±${Number(rounded) ? rounded : significant(half, 1)}`];
 }
 
 const BOUNDS = { always_exceeded: "over the target even with one request at a time", never_exceeded: "or more: below the target at every depth tried" };
@@ -259,7 +263,9 @@ function paint() {
   byId("depth").disabled = goal !== "depth";
   byId("p90_ms").disabled = goal !== "p90";
   const about = data.devices[device];
-  byId("about-device").textContent = `${about.title}, ${terabytes(about.capacity_bytes)}. ${about.description}`;
+  const space = terabytes(about.capacity_bytes);
+  const title = about.title.replace(` ${space.replace("\u00a0", " ")}`, ` ${space}`);
+  byId("about-device").textContent = `${title.includes(space) ? title : `${title}, ${space}`}. ${about.description}`;
   document.querySelector("h1").textContent = questionOf(settings).replace(/(\d) ?(?=%|[KM]iB)/g, "$1\u00a0");
   byId("target-title").textContent = `${data.words.simulated}: ${about.title}`;
   byId("column").textContent = equal === "members" ? "MB/s" : "MB/s per disk";

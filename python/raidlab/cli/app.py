@@ -6,6 +6,8 @@ import errno
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -32,6 +34,7 @@ from raidlab.cli import (
 )
 from raidlab.cli.room import make_sure_of_room
 from raidlab.cli.terminal import mark_output, open_missing, printing, say
+from raidlab.cli.usage import mistake_of
 from raidlab.errors import (
     EXIT_CODES,
     EXIT_FAILED,
@@ -73,6 +76,18 @@ _MOVED = {
 _MOVED_OPTIONS = {"run": {"--key"}, "measure": {"--key", "--lab"}}
 
 
+@contextmanager
+def _plain_mistakes() -> Iterator[None]:
+    """Have what the parser of commands refuses said like any other mistake."""
+    try:
+        yield
+    except Exception as error:
+        mistake = mistake_of(error)
+        if mistake is None:
+            raise
+        raise mistake from error
+
+
 class _Commands(TyperGroup):
     """The subcommands, with our own answer where Typer has one for a reader who leaves and for Ctrl-C."""
 
@@ -107,7 +122,7 @@ class _Commands(TyperGroup):
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Read the words; ``--help`` is printed here."""
-        with printing():
+        with printing(), _plain_mistakes():
             return super().make_context(*arguments, **options)
         raise typer.Exit(EXIT_OK)
 
@@ -116,7 +131,7 @@ class _Commands(TyperGroup):
         make_sure_of_room()
         log.check()
         try:
-            with printing():
+            with printing(), _plain_mistakes():
                 return super().invoke(*arguments, **options)
         except KeyboardInterrupt:
             say("interrupted")

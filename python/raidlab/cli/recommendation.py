@@ -100,10 +100,8 @@ def _print_changes(answer: Recommendation) -> None:
         print(f"{answer['answer']} stays the answer unless:")
         for turn in answer["turns"]:
             print("\n".join(wrapped(turn["words"], indent=2, hanging=4)))
-    if answer["unturned"]:
-        print("\n".join(wrapped(f"It stays the answer as far as {', '.join(answer['unturned'])}.", hanging=2)))
-    if answer["unseen"]:
-        print("\n".join(wrapped(f"Not looked at: {'; '.join(answer['unseen'])}.", hanging=2)))
+    _print_list("It stays the answer as far as", answer["unturned"])
+    _print_list("Not looked at:", answer["unseen"])
     if answer["turns"]:
         print()
     if not answer["relaxations"]:
@@ -113,6 +111,16 @@ def _print_changes(answer: Recommendation) -> None:
         gain = f", {one['gain']}" if one["gain"] else ""
         print("\n".join(wrapped(f"{one['words']}: {one['admits']}{gain}", indent=2, hanging=4)))
     print()
+
+
+def _print_list(title: str, items: list[str]) -> None:
+    """One thing in the title's sentence, several below it."""
+    if len(items) == 1:
+        print("\n".join(wrapped(f"{title} {items[0]}.", hanging=2)))
+    elif items:
+        print(f"{title.removesuffix(':')}:")
+        for item in items:
+            print("\n".join(wrapped(item, indent=2, hanging=4)))
 
 
 def _continued(command: str) -> list[str]:

@@ -65,7 +65,9 @@ def files_of(paths: Sequence[str], made: MadeFiles) -> MadeFiles | GivenFiles:
     found = [Path(path) for path in paths]
     for path in found:
         if not path.exists():
-            raise InputError.one("PATH", "there is no such file or directory", value=f"'{path}'")
+            raise InputError.one(
+                "PATH", "there is no such file or directory", value=f"'{path}'", accepted="a directory"
+            )
     directories = [path for path in found if path.is_dir()]
     if directories and len(directories) < len(found):
         other = next(path for path in found if not path.is_dir())

@@ -94,7 +94,7 @@ def document_of(decision: Decision, study: str, margins: Margins, *, is_cut_shor
             Dropped(rule=rule_words(rule), arrays=len(dropped), example=dropped[0].name)
             for rule, dropped in decision.dropped.items()
         ],
-        relaxations=list(_relaxations(decision, found)),
+        relaxations=[*_relaxations(decision, found), *margins.relaxed],
         turns=in_order([*margins.turns, *(goal_turns(decision) if first is not None else [])]),
         unturned=margins.unturned,
         unseen=margins.unseen,
@@ -273,7 +273,8 @@ def _basis(decision: Decision, margins: Margins) -> list[str]:
         f"warm-up{confirmed if repeats else ''}.",
     ]
     if margins.requests:
-        told.append(f"To see what would change it, {margins.requests:,} requests more, at other places of the work.")
+        purpose = "would change it" if decision.feasible else "would have to give"
+        told.append(f"To see what {purpose}, {margins.requests:,} requests more, at other places of the work.")
     if decision.is_hopeless:
         told.append("Of arrays that come nearest, after a short warm-up, as no array can meet the need: a first look.")
     if decision.interrupted:

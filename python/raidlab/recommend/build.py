@@ -88,4 +88,5 @@ def _btrfs(candidate: Contender, disks: list[str]) -> list[str]:
     if profile is None or candidate.spares:
         return []
     metadata = {"raid5": "raid1", "raid6": "raid1c3", "raid0": "raid1"}.get(profile, profile)
-    return [" ".join([f"mkfs.btrfs --data {profile} --metadata {metadata}", *disks])]
+    warning = ["# btrfs's own manual: raid5 and raid6 are not for production"] if "5" in level or "6" in level else []
+    return [*warning, " ".join([f"mkfs.btrfs --data {profile} --metadata {metadata}", *disks])]

@@ -38,7 +38,7 @@ _HOUR_NS = 3600e9
 # An array looked at beyond what is at hand, to say what one more disk would give.
 _ONE_MORE = 1
 # Whole chunks and stripes lose a little: 60 TB are met by three disks' worth of 20 TB.
-_ROUNDED = 1e-3
+ROUNDED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _missed(
     goals = loaded.need.need
     if disks > held.at_most:
         yield Shortfall("at_most", disks, held.at_most)
-    if goals.capacity is not None and facts["user_bytes"] < (1 - _ROUNDED) * goals.capacity:
+    if goals.capacity is not None and facts["user_bytes"] < (1 - ROUNDED) * goals.capacity:
         yield Shortfall("capacity", facts["user_bytes"], goals.capacity)
     if facts["tolerance"] < goals.tolerate:
         yield Shortfall("tolerate", facts["tolerance"], goals.tolerate)

@@ -398,7 +398,10 @@ class Decider:
         chosen = []
         for found in by_need.values():
             found.sort(key=lambda one: (farness(one.missed), -requests_per_access(self.loaded, one)))
-            chosen += first_shapes(found, _NEAR_MISSES)
+            # What one level misses by its speed another may have.
+            is_told_alone = len(found[0].missed) == 1 and not decision.feasible
+            others = {one.shape.level: one for one in reversed(found)} if is_told_alone else {}
+            chosen += [*first_shapes(found, _NEAR_MISSES), *others.values()]
         self._test(chosen)
         met = [one.shape for one in chosen if self.standings.get(one.shape) == "met"]
         self._ask(list(dict.fromkeys(met)), self.figure, self.effort.first)

@@ -187,8 +187,9 @@ def _checked(document: dict[str, Plain], file: Path, reporter: Reporter, prices:
     works = list(_works(need, file, reporter))
     sector_bytes = max((model.sector_bytes for model in models), default=DEFAULT_SECTOR_BYTES)
     _check_together(need, works, sector_bytes, reporter)
-    # Of what cannot be read nobody says what it draws.
+    # Of what cannot be read nobody says what it holds or draws.
     if len(models) == len(need.devices):
+        _check_capacity(need, models, reporter)
         _check_draw(need, models, reporter)
     reporter.complain()
 
@@ -364,6 +365,14 @@ def _check_together(need: Need, works: list[ResolvedWork], sector_bytes: int, re
         elif not getattr(goals, state).within_ns():
             reporter.add(("need", state), "asks for no time", None, ", ".join(PERCENTILES))
     _check_order(need, works, reporter)
+
+
+def _check_capacity(need: Need, models: Sequence[DeviceModel], reporter: Reporter) -> None:
+    for index, (held, model) in enumerate(zip(need.devices, models, strict=True)):
+        if held.capacity is not None and held.capacity < model.capacity_bytes:
+            message = f"is less than what its model has, {model.capacity_bytes} bytes"
+            accepted = "at least that; of a smaller disk device = { like = ..., capacity_bytes = ... }"
+            reporter.add(("devices", index, "capacity"), message, held.capacity, accepted)
 
 
 def _check_draw(need: Need, models: Sequence[DeviceModel], reporter: Reporter) -> None:

@@ -44,7 +44,8 @@ def make_recommendation(
 def _margins(decision: Decision, progress: Progress, *, quick: bool) -> Margins:
     """What of the work would change the answer, where there is one and time for it."""
     if decision.answer is None:
-        return Margins()
+        has_reason = not (decision.interrupted or decision.is_hopeless or quick)
+        return WorkMargins(decision, progress).relieve() if has_reason else Margins()
     if decision.interrupted or quick:
         why = "as it was interrupted" if decision.interrupted else "with --quick"
         return Margins(unseen=[f"other shares of reads and other loads, {why}"])

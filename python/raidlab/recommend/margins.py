@@ -17,14 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from raidlab.analysis.margins import Margin
-from raidlab.recommend.candidates import Contender, Shape
+from raidlab.recommend.candidates import ROUNDED, Contender, Shape
 from raidlab.recommend.cells import Asked, Cells, log_rate
 from raidlab.recommend.decide import Decision, farness, goal_values_of, percentile_ns, runs_of, short_of
 from raidlab.recommend.load import LoadedNeed, ResolvedWork
 from raidlab.recommend.words import limit_words, value_words
-from raidlab.results.recommendation import AnswerTurn, money_words
+from raidlab.results.recommendation import AnswerTurn, Relaxation, money_words
 from raidlab.run.progress import Progress
 from raidlab.stats import mean_interval
 from raidlab.stats.selection import FIRST_REPEATS
@@ -48,6 +49,8 @@ class Margins:
     """Along what nothing turns, in words."""
     unseen: list[str] = field(default_factory=list)
     """What was not looked at, and why."""
+    relaxed: list[Relaxation] = field(default_factory=list)
+    """Where nothing meets the need: how far a workload's load would have to give."""
     requests: int = 0
     """Simulated for it, those of warm-ups too."""
 
@@ -102,6 +105,9 @@ def _goal_turn(
 
 def _next_beyond(decision: Decision, need: str, at: float) -> str:
     """Who would be the answer if a need were just beyond what the answer has."""
+    # Space is met to a thousandth, so that is what one must have more.
+    if need == "capacity":
+        at *= 1 + ROUNDED
     for other in decision.feasible[1:]:
         value = _value_of(decision, other, need)
         if value is not None and (value > at if need in ("capacity", "tolerate") else value < at):
@@ -183,7 +189,7 @@ class WorkMargins:
 
     def find(self) -> Margins:
         """Move each workload's share of reads and how hard it drives the array, on both sides."""
-        found, decision = Margins(), self.decision
+        found, decision, skipped = Margins(), self.decision, list[str]()
         first, rivals = decision.feasible[0], rivals_of(decision)
         works = [work for work in decision.loaded.works if "trace" not in work.table]
         if len(works) < len(decision.loaded.works):
@@ -191,15 +197,71 @@ class WorkMargins:
         self.progress.begin("what would change it", self.most, unit="request")
         try:
             for at, work in enumerate(decision.loaded.works):
+                title = f"{work.name}: " if len(decision.loaded.works) > 1 else ""
+                still, unseen = _Ends(title), _Ends(title)
                 for axis, range_ in _ranges(work):
                     for upwards in (False, True):
-                        self._look(found, first, rivals, at, axis, range_, upwards=upwards)
+                        self._look(found, first, rivals, at, axis, range_, still, unseen, upwards=upwards)
+                found.unturned += still.words()
+                skipped += unseen.words()
         except KeyboardInterrupt:
             found.unseen.append("what comes after that, as it was interrupted")
         finally:
             self.progress.end()
+        if skipped:
+            found.unseen.append(f"{'; '.join(skipped)} (it would have taken longer than the choice itself)")
         found.requests = self.spent
         return found
+
+    def relieve(self) -> Margins:
+        """Where nothing meets the need: the load at which what comes nearest would, a workload at a time."""
+        found, loaded = Margins(), self.decision.loaded
+        nearest = _of_levels(_too_slow(self.decision))
+        self.progress.begin("what would have to give", self.most, unit="request")
+        try:
+            for at, work in enumerate(loaded.works):
+                for axis, range_ in _ranges(work):
+                    if axis != "read" and (told := self._relieved(nearest, at, axis, range_)):
+                        found.relaxed.append(told)
+        except KeyboardInterrupt:
+            found.unseen.append("lighter loads, as it was interrupted")
+        finally:
+            self.progress.end()
+        found.requests = self.spent
+        return found
+
+    def _relieved(self, nearest: list[Contender], at: int, axis: str, range_: Range) -> Relaxation | None:
+        """The heaviest load of a workload at which one of those nearest meets the goals; None where that is too light.
+
+        Only of arrays that meet them in the other workloads.
+        """
+        below = replace(range_, low=1.0 if axis == "depth" else range_.now / FARTHEST**2)
+        best: tuple[float, str] | None = None
+        for one in nearest:
+            if self.spent >= self.most or not self._misses_only(one.shape, at):
+                continue
+            turned = turning(below, partial(self._short_of_goals, one.shape, at, axis), upwards=False)
+            if turned is not None:
+                place = turned.at if turned.low is None else turned.low
+                best = max(best or (0.0, ""), (place, one.name), key=lambda found: found[0])
+        if best is None:
+            return None
+        work = self.decision.loaded.works[at]
+        title = f"{work.name}: " if len(self.decision.loaded.works) > 1 else ""
+        place = math.floor(best[0]) if axis == "depth" else best[0]
+        words = f"{title}{_axis_words(axis, [place])} instead of {range_.now:,.4g}"
+        return Relaxation(need=f"{title}{axis}", words=words, admits=best[1], gain="")
+
+    def _short_of_goals(self, shape: Shape, at: int, axis: str, place: float) -> list[float]:
+        """Above 0 while a goal is missed."""
+        return [-value for value in self._goals(shape, at, axis, place)]
+
+    def _misses_only(self, shape: Shape, at: int) -> bool:
+        """Whether a shape misses goals in this workload, and in no other."""
+        works = range(len(self.decision.loaded.works))
+        cells = self.decision.cells
+        missing = {work for work in works for values, _ in goal_values_of(cells, shape, work) if math.fsum(values) < 0}
+        return missing == {at}
 
     def _look(
         self,
@@ -209,6 +271,8 @@ class WorkMargins:
         at: int,
         axis: str,
         range_: Range,
+        still: _Ends,
+        unseen: _Ends,
         *,
         upwards: bool,
     ) -> None:
@@ -217,9 +281,8 @@ class WorkMargins:
         if end == range_.now:
             return
         title = f"{work.name}: " if len(self.decision.loaded.works) > 1 else ""
-        where = f"{title}{_axis_words(axis, end)}"
         if self.spent >= self.most:
-            found.unseen.append(f"{where}, as that would take longer than the choice itself")
+            unseen.add(axis, end)
             return
         nearest: AnswerTurn | None = None
         for instead, value in self._events(first, rivals, at, axis):
@@ -244,7 +307,7 @@ class WorkMargins:
                     words=f"{title}{margin.condition()}",
                 )
         if nearest is None:
-            found.unturned.append(where)
+            still.add(axis, end)
         else:
             found.turns.append(nearest)
 
@@ -337,15 +400,18 @@ def rivals_of(decision: Decision) -> list[Contender]:
         for one in decision.feasible
         if one.shape.level != first.shape.level and (not is_cheapest or (one.cost or 0.0) == (first.cost or 0.0))
     ]
-    missing = [
+    missing = [one for one in _too_slow(decision) if not is_cheapest or (one.cost or 0.0) < (first.cost or 0.0)]
+    return [*_of_levels(behind), *_of_levels(missing)]
+
+
+def _too_slow(decision: Decision) -> list[Contender]:
+    """What meets the need but for its speed, the nearest first."""
+    slow = [
         one
         for one in decision.candidates
-        if not one.missed
-        and decision.standings.get(one.shape) in ("missed", "not decided")
-        and (not is_cheapest or (one.cost or 0.0) < (first.cost or 0.0))
+        if not one.missed and decision.standings.get(one.shape) in ("missed", "not decided")
     ]
-    missing.sort(key=lambda one: (farness(short_of(decision, one)), one.number))
-    return [*_of_levels(behind), *_of_levels(missing)]
+    return sorted(slow, key=lambda one: (farness(short_of(decision, one)), one.number))
 
 
 def _of_levels(candidates: list[Contender]) -> list[Contender]:
@@ -383,11 +449,30 @@ def _moved(loaded: LoadedNeed, at: int, axis: str, place: float) -> LoadedNeed:
     return replace(loaded, works=[*loaded.works[:at], moved, *loaded.works[at + 1 :]])
 
 
-def _axis_words(axis: str, end: float) -> str:
-    """How far an axis was looked along."""
+@dataclass
+class _Ends:
+    """How far each axis of a workload was looked along, or would have been."""
+
+    title: str
+    _by_axis: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, axis: str, end: float) -> None:
+        """Add one end of an axis."""
+        self._by_axis.setdefault(axis, []).append(end)
+
+    def words(self) -> list[str]:
+        """All of them in one line; none where there are none."""
+        each = [_axis_words(axis, ends) for axis, ends in self._by_axis.items()]
+        return [f"{self.title}{', '.join(each)}"] if each else []
+
+
+def _axis_words(axis: str, ends: list[float]) -> str:
+    """How far an axis was looked along, to one side or to both."""
     if axis == "read":
-        return f"{100 * end:.0f} % reads"
-    return f"a queue depth of {end:.0f}" if axis == "depth" else f"{end:,.4g} requests/s"
+        return f"{' to '.join(f'{100 * end:.0f}' for end in ends)} % reads"
+    if axis == "depth":
+        return f"{'a queue depth' if len(ends) == 1 else 'queue depths'} of {' to '.join(f'{end:.0f}' for end in ends)}"
+    return f"{' to '.join(f'{end:,.4g}' for end in ends)} requests/s"
 
 
 def _missed_words(loaded: LoadedNeed, at: int) -> str:

@@ -42,7 +42,8 @@ def study_text(loaded: LoadedNeed, candidates: list[Contender], warm_up: int) ->
         "live": {"member_size": _MEMBER_SIZE, "measure": {"duration": "20s"}, "repeats": _REPEATS},
         "compare": _compare(candidates),
     }
-    places = " ".join("--on /mnt/" + str(number + 1) + "/" for number in range(candidates[0].shape.members))
+    widest = max(candidate.shape.members for candidate in candidates)
+    places = " ".join(f"--on /mnt/{number + 1}/" for number in range(widest))
     return toml_text(document, [*_comments(loaded, candidates), f"  raidlab run FILE {places}"])
 
 

@@ -98,9 +98,7 @@ def rule_words(rule: str) -> str:
 def need_words(loaded: LoadedNeed) -> list[str]:
     """All that is needed, one a line."""
     goals = loaded.need.need
-    found = []
-    if goals.capacity is not None:
-        found.append(f"{size_words(goals.capacity)} of user data")
+    found = ["any capacity" if goals.capacity is None else f"{size_words(goals.capacity)} of user data"]
     found.append(f"bears {goals.tolerate} failure{'' if goals.tolerate == 1 else 's'}")
     if goals.rate is not None:
         found.append(f"{goals.rate:,.6g} requests/s")

@@ -94,7 +94,7 @@ class Difference:
             return str(ratio)
         value, low, high = (100 * (number - 1) for number in (ratio.value, *self.interval))
         if not self.shown:
-            return f"no difference shown ({low:.0f} to {high:.0f} %)"
+            return f"no difference shown ({low:z.0f} to {high:z.0f} %)"
         if value < 0:
             return f"{-value:.0f} % less ({-high:.0f} to {-low:.0f} % less)"
         return f"{value:.0f} % more ({low:.0f} to {high:.0f} % more)"

@@ -32,7 +32,7 @@ _MS_FROM_NS = 1_000_000
 _NO_INTERVAL = {
     Reason.TOO_FEW_SAMPLES: "too few",
     Reason.NOT_INDEPENDENT: "related",
-    Reason.VARIANCE_NOT_FINITE: "infinite",
+    Reason.VARIANCE_NOT_FINITE: "±inf",
 }
 _TIMES = ("mean", "p50", "p90", "p99", "p99_9")
 # Said even when all is well: they are figures a reader wants.

@@ -120,7 +120,9 @@ def _tokens(file: Path, within: tuple[Path, ...]) -> Iterator[_Token]:
     try:
         text = read_text(file, "latin-1")
     except OSError as error:
-        raise InputError.one("", f"cannot be read: {error.strerror}", file=str(file)) from None
+        raise InputError.one(
+            "", f"cannot be read: {error.strerror}", accepted="a DiskSim parameter file", file=str(file)
+        ) from None
     line, sourcing = 1, False
     end = 0
     for match in _TOKEN.finditer(text):

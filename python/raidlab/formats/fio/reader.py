@@ -106,7 +106,9 @@ class _Reader:
         except OSError as error:
             raise InputError.one("", f"cannot be read: {error.strerror}", file=str(file)) from None
         except UnicodeDecodeError:
-            raise InputError.one("", "is not text in UTF-8", file=str(file)) from None
+            raise InputError.one(
+                "", "is not text in UTF-8", accepted="a job file as fio reads it", file=str(file)
+            ) from None
         stripped = ((number, _said(line)) for number, line in enumerate(text.split("\n"), start=1))
         return [(number, line) for number, line in stripped if line]
 
