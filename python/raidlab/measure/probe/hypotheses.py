@@ -1,0 +1,180 @@
+"""The arrays that a target may be, and where each puts a chunk: raidlab's own layouts, asked once a shape.
+
+Invariants:
+
+- Where a chunk lies is what the engine's layout says; nothing here knows a level's arithmetic.
+- A hypothesis is a tree and a policy that the simulator takes, so whatever is predicted of it is simulated.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from raidlab import _core
+from raidlab.study.cell import CellPolicy, Opaque
+from raidlab.study.schema import POLICIES
+from raidlab.study.units import format_bytes
+
+KIB = 1024
+ROTATIONS = (
+    "left_symmetric",
+    "left_asymmetric",
+    "right_symmetric",
+    "right_asymmetric",
+    "parity_first",
+    "parity_last",
+)
+COPIES = ("near2", "far2", "offset2")
+MOST_COPIES = 3
+WRITE_POLICIES = ("md", "read_modify_write", "reconstruct_write")
+CHUNKS = tuple(4 * KIB << i for i in range(11))
+_LEVELS = {
+    "single": "one disk",
+    "raid0": "RAID 0",
+    "raid1": "RAID 1",
+    "raid10": "RAID 10",
+    "raid5": "RAID 5",
+    "raid6": "RAID 6",
+    "raid50": "RAID 50",
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A level over so many members, whatever its chunk."""
+
+    level: str
+    members: int
+    detail: str = ""
+    """Its rotation, the layout of its copies, or its groups."""
+
+    def tree_text(self, chunk_bytes: int) -> str:
+        """The tree as a study writes it."""
+        if self.level == "single":
+            return "independent(1)"
+        if self.level == "raid1":
+            return f"raid1({self.members})"
+        key = {"raid5": "rotation", "raid6": "rotation", "raid10": "layout", "raid50": "groups"}.get(self.level)
+        more = f", {key}={self.detail}" if key else ""
+        return f"{self.level}({self.members}, chunk={chunk_bytes // KIB}KiB{more})"
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether it deals its data in chunks."""
+        return self.level not in ("single", "raid1")
+
+    @property
+    def has_parity(self) -> bool:
+        """Whether it writes parity."""
+        return self.level in ("raid5", "raid6", "raid50")
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether a read may go to more than one member."""
+        return self.level in ("raid1", "raid10")
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """An array that the target may be."""
+
+    shape: Shape
+    chunk_bytes: int = 0
+    write_policy: str = "md"
+
+    @cached_property
+    def tree_text(self) -> str:
+        """The tree as a study writes it."""
+        return self.shape.tree_text(self.chunk_bytes)
+
+    @cached_property
+    def tree(self) -> Opaque:
+        """The tree as the engine takes it."""
+        return dict(json.loads(_core.parse_tree(self.tree_text)))
+
+    @property
+    def title(self) -> str:
+        """In words, such as ``RAID 5 of 5, 64 KiB chunks, left_symmetric``."""
+        if self.shape.level == "single":
+            return "one disk"
+        words = [f"{_LEVELS[self.shape.level]} of {self.shape.members}"]
+        if self.shape.has_chunks:
+            words.append(f"{format_bytes(self.chunk_bytes)} chunks")
+        if self.shape.detail:
+            words.append(f"{self.shape.detail} groups" if self.shape.level == "raid50" else self.shape.detail)
+        if self.write_policy != "md":
+            words.append(self.write_policy)
+        return ", ".join(words)
+
+    def policy(self, *, rotating: bool) -> CellPolicy:
+        """How it chooses, as the engine takes it: as Linux md does, or with the write policy that is supposed."""
+        return policy_of_tree(self.tree, self.write_policy, rotating=rotating)
+
+    def members_at(self, offset_bytes: int) -> tuple[int, ...]:
+        """The members that hold what lies there."""
+        places = _places(self.shape)
+        return places[offset_bytes // self.chunk_bytes % len(places) if self.shape.has_chunks else 0]
+
+    @property
+    def cycle_bytes(self) -> int:
+        """After so many bytes it begins again on the same member; 0 where it always does."""
+        return len(_places(self.shape)) * self.chunk_bytes
+
+
+def policy_of_tree(tree: Opaque, write_policy: str = "md", *, rotating: bool) -> CellPolicy:
+    """Linux md's choices for a tree; with another write policy, those of a plain array."""
+    said = dict(POLICIES["md"]) if write_policy == "md" else {"parity_write": write_policy}
+    if tree["kind"] != "parity":
+        # Rows of a stripe are kept over members only.
+        said.pop("stripe_cache_size", None)
+    return CellPolicy.model_validate({**said, "mirror_read": {"kind": "md", "rotating": rotating}})
+
+
+@cache
+def _places(shape: Shape) -> list[tuple[int, ...]]:
+    """The members of chunk 0, 1 ... until it begins again."""
+    if not shape.has_chunks:
+        return [tuple(range(shape.members))]
+    found = _core.layout_map(_core.parse_tree(shape.tree_text(64 * KIB)), 2 * shape.members)
+    places: dict[int, list[int]] = {}
+    for member, column in enumerate(found["members"]):
+        for cell in column:
+            if cell["kind"] == "data":
+                places.setdefault(cell["chunk"], []).append(member)
+    return [tuple(places[chunk]) for chunk in range(len(places))]
+
+
+def shapes(least: int, most: int) -> Iterator[Shape]:
+    """All shapes of so many members; one disk is always among them."""
+    yield Shape("single", 1)
+    for count in range(max(2, least), most + 1):
+        yield Shape("raid0", count)
+        if count <= MOST_COPIES:
+            yield Shape("raid1", count)
+        if count > 2:
+            yield from (Shape("raid10", count, layout) for layout in COPIES)
+            yield from (Shape("raid5", count, rotation) for rotation in ROTATIONS)
+        if count > 3:
+            yield from (Shape("raid6", count, rotation) for rotation in ROTATIONS)
+        for groups in (2, 3):
+            if count % groups == 0 and count // groups > 2:
+                yield Shape("raid50", count, str(groups))
+
+
+def hypotheses(found: Sequence[Shape], chunks: Sequence[int]) -> list[Hypothesis]:
+    """Every shape with every chunk."""
+    return [
+        Hypothesis(shape, chunk) for shape in found for chunk in (chunks if shape.has_chunks else (0,))
+    ]
+
+
+def log_priors(found: Sequence[Hypothesis]) -> list[float]:
+    """Levels are as likely as one another, and so is all within one."""
+    counts: dict[str, int] = {}
+    for one in found:
+        counts[one.shape.level] = counts.get(one.shape.level, 0) + 1
+    return [-math.log(counts[one.shape.level]) for one in found]
