@@ -17,10 +17,8 @@ Invariants:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
-from raidlab import _core
 from raidlab.errors import CellFailedError, InputError
 from raidlab.measure.execute import made_members
 from raidlab.measure.places import wanted_targets
@@ -31,7 +29,7 @@ from raidlab.measure.probe.hypotheses import policy_of_tree
 from raidlab.measure.probe.identify import MOST_TESTS, Prober
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.progress import Progress, Silent
-from raidlab.study.cell import CellCache
+from raidlab.study.cell import CellCache, Opaque
 from raidlab.study.device import DeviceModel
 from raidlab.study.units import format_time_ns
 
@@ -83,18 +81,20 @@ def probe_target(
 
 
 def probe_simulated(
-    tree_text: str,
+    tree: Opaque,
     device: DeviceModel,
     asked: ProbeRequest,
+    progress: Progress | None = None,
     *,
     cache: CellCache | None = None,
-    progress: Progress | None = None,
 ) -> ProbeAnswer:
     """Probe a simulated array, of which it is known what it is: Linux md's choices over members of this kind."""
-    tree = json.loads(_core.parse_tree(tree_text))
     policy = policy_of_tree(tree, rotating=device.parameters["kind"] == "hdd")
-    subject = simulated_box(tree, device.parameters, policy, asked.seed, cache)
-    return Prober(subject, asked, progress or Silent()).answer()
+    try:
+        subject = simulated_box(tree, device.parameters, policy, asked.seed, cache)
+        return Prober(subject, asked, progress or Silent()).answer()
+    except CellFailedError as error:
+        raise error.at(f"--sim: '{asked.title}'") from None
 
 
 __all__ = [

@@ -9,23 +9,35 @@ Invariants:
 from __future__ import annotations
 
 import json
-import random
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
 
 from raidlab import _core
 from raidlab.reading import Plain
 from raidlab.results.answer import CellAnswer
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.runner import cell_answer, check_ended, run_request
-from raidlab.study.cell import ArrayCell, CellCache, CellPath, CellPolicy, ClosedLoad, DirectCell, Limit, Opaque, text_of
+from raidlab.study.cell import (
+    ArrayCell,
+    CellCache,
+    CellPath,
+    CellPolicy,
+    ClosedLoad,
+    DirectCell,
+    Limit,
+    Opaque,
+    text_of,
+)
 from raidlab.study.units import format_bytes
 from raidlab.study.workload import DrawnRequests, FixedSize, ListedAddress
 
 PAGE = 4096
-# How many starts are drawn for a test; one that lasts longer begins again.
-_LISTED = 4096
+# How many starts are drawn for a test; one that lasts longer begins with them again.
+LISTED = 1024
 # On the virtual clock: so many requests are counted after so many that are not, and more where more are in flight.
 _REQUESTS, _WARM_UP = 400, 60
 # Writes are told from one another only where the members' own buffers are full.
@@ -44,12 +56,14 @@ class ProbeTest:
     size_bytes: int = PAGE
     depth: int = 16
 
-    def starts(self, capacity_bytes: int, count: int | None, seed: int) -> list[int]:
-        """Where its requests begin, in a target of this size; enough of them if no number is given."""
-        drawn = random.Random(f"{seed}/{self.period_bytes}/{self.positions}/{self.op}/{self.size_bytes}")
+    def starts(self, capacity_bytes: int, count: int, seed: int) -> list[int]:
+        """Where its requests begin, in a target of this size."""
+        of = f"{self.period_bytes}/{self.positions}/{self.op}/{self.size_bytes}"
+        drawn = np.random.default_rng([seed, zlib.crc32(of.encode())])
         last = max(self.positions) + self.size_bytes
         multiples = max(1, (capacity_bytes - last) // self.period_bytes + 1)
-        return [drawn.randrange(multiples) * self.period_bytes + drawn.choice(self.positions) for _ in range(count or _LISTED)]
+        starts = drawn.integers(multiples, size=count) * self.period_bytes + drawn.choice(self.positions, size=count)
+        return [int(start) for start in starts]
 
     def workload(self, starts: list[int]) -> DrawnRequests:
         """Its requests, as a cell has them."""
@@ -148,7 +162,7 @@ def simulated_box(
 
 def rate_of(subject: ProbeSubject, test: ProbeTest, seed: int) -> float:
     """Requests a second of a test."""
-    return rate_in(subject.ask(test, test.starts(subject.capacity_bytes, None, seed)))
+    return rate_in(subject.ask(test, test.starts(subject.capacity_bytes, LISTED, seed)))
 
 
 def rate_in(answer: CellAnswer) -> float:

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+
+import numpy as np
+import numpy.typing as npt
 
 from raidlab import _core
 from raidlab.study.cell import CellPolicy, Opaque
@@ -29,6 +33,8 @@ ROTATIONS = (
     "parity_last",
 )
 COPIES = ("near2", "far2", "offset2")
+# What mdadm takes where nothing is said; levels without a choice have only that.
+USUAL = ("left_symmetric", "near2", "2", "")
 MOST_COPIES = 3
 WRITE_POLICIES = ("md", "read_modify_write", "reconstruct_write")
 CHUNKS = tuple(4 * KIB << i for i in range(11))
@@ -73,6 +79,16 @@ class Shape:
         return self.level in ("raid5", "raid6", "raid50")
 
     @property
+    def sets(self) -> list[tuple[int, ...]]:
+        """The sets of members that hold chunks together."""
+        return _dealt(self)[0]
+
+    @property
+    def places(self) -> npt.NDArray[np.intp]:
+        """Which of these sets chunk 0, 1 ... lies on, until it begins again."""
+        return _dealt(self)[1]
+
+    @property
     def has_copies(self) -> bool:
         """Whether a read may go to more than one member."""
         return self.level in ("raid1", "raid10")
@@ -114,15 +130,10 @@ class Hypothesis:
         """How it chooses, as the engine takes it: as Linux md does, or with the write policy that is supposed."""
         return policy_of_tree(self.tree, self.write_policy, rotating=rotating)
 
-    def members_at(self, offset_bytes: int) -> tuple[int, ...]:
-        """The members that hold what lies there."""
-        places = _places(self.shape)
-        return places[offset_bytes // self.chunk_bytes % len(places) if self.shape.has_chunks else 0]
-
     @property
     def cycle_bytes(self) -> int:
         """After so many bytes it begins again on the same member; 0 where it always does."""
-        return len(_places(self.shape)) * self.chunk_bytes
+        return len(self.shape.places) * self.chunk_bytes
 
 
 def policy_of_tree(tree: Opaque, write_policy: str = "md", *, rotating: bool) -> CellPolicy:
@@ -135,17 +146,17 @@ def policy_of_tree(tree: Opaque, write_policy: str = "md", *, rotating: bool) ->
 
 
 @cache
-def _places(shape: Shape) -> list[tuple[int, ...]]:
-    """The members of chunk 0, 1 ... until it begins again."""
+def _dealt(shape: Shape) -> tuple[list[tuple[int, ...]], npt.NDArray[np.intp]]:
     if not shape.has_chunks:
-        return [tuple(range(shape.members))]
+        return [tuple(range(shape.members))], np.zeros(1, dtype=np.intp)
     found = _core.layout_map(_core.parse_tree(shape.tree_text(64 * KIB)), 2 * shape.members)
-    places: dict[int, list[int]] = {}
+    holders: dict[int, list[int]] = {}
     for member, column in enumerate(found["members"]):
         for cell in column:
             if cell["kind"] == "data":
-                places.setdefault(cell["chunk"], []).append(member)
-    return [tuple(places[chunk]) for chunk in range(len(places))]
+                holders.setdefault(cell["chunk"], []).append(member)
+    sets = sorted({tuple(some) for some in holders.values()})
+    return sets, np.array([sets.index(tuple(holders[chunk])) for chunk in range(len(holders))], dtype=np.intp)
 
 
 def shapes(least: int, most: int) -> Iterator[Shape]:
@@ -167,14 +178,11 @@ def shapes(least: int, most: int) -> Iterator[Shape]:
 
 def hypotheses(found: Sequence[Shape], chunks: Sequence[int]) -> list[Hypothesis]:
     """Every shape with every chunk."""
-    return [
-        Hypothesis(shape, chunk) for shape in found for chunk in (chunks if shape.has_chunks else (0,))
-    ]
+    return [Hypothesis(shape, chunk) for shape in found for chunk in (chunks if shape.has_chunks else (0,))]
 
 
 def log_priors(found: Sequence[Hypothesis]) -> list[float]:
-    """Levels are as likely as one another, and so is all within one."""
-    counts: dict[str, int] = {}
-    for one in found:
-        counts[one.shape.level] = counts.get(one.shape.level, 0) + 1
-    return [-math.log(counts[one.shape.level]) for one in found]
+    """Levels are as likely as one another; of one, mdadm's own rotation or layout is as likely as all others together."""
+    groups = [(one.shape.level, one.shape.detail in USUAL) for one in found]
+    counts = Counter(groups)
+    return [-math.log(counts[group]) for group in groups]

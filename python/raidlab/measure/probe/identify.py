@@ -16,7 +16,7 @@ from pathlib import Path
 from raidlab.analysis.model.access_count import accesses
 from raidlab.errors import InputError
 from raidlab.measure.probe.answer import ProbeAnswer, ProbeLine, ProbeRequest, Verdict
-from raidlab.measure.probe.ask import PAGE, Counted, ProbeSubject, ProbeTest, rate_in, rate_of
+from raidlab.measure.probe.ask import LISTED, PAGE, Counted, ProbeSubject, ProbeTest, rate_in
 from raidlab.measure.probe.hypotheses import CHUNKS, WRITE_POLICIES, Hypothesis, hypotheses, shapes
 from raidlab.measure.probe.judge import LEAST_SHOWN, MOST_CHI2, SURE, CandidateClass, Judge
 from raidlab.measure.probe.plan import LEAST_PLACES, first_tests, periods_of, pool_of, write_tests
@@ -147,7 +147,7 @@ class Prober:
 
     def _writes(self, judge: Judge, pool: list[ProbeTest], depth: int) -> tuple[list[ProbeTest], bool]:
         """Ask writes that separate what is left; whether a cache answers them that is none of the members'."""
-        judge.keep(_FOLLOWED)
+        judge.keep(_FOLLOWED, LEAST_SHOWN / 10)
         judge.split(
             [
                 [Hypothesis(one.shape, one.chunk_bytes, policy) for policy in WRITE_POLICIES]
@@ -183,7 +183,7 @@ class Prober:
 
     def _counted(self, test: ProbeTest, counted: Counted | None) -> float:
         self._number += 1
-        starts = test.starts(self.subject.capacity_bytes, None, self.asked.seed + self._number)
+        starts = test.starts(self.subject.capacity_bytes, LISTED, self.asked.seed + self._number)
         return self._seen(self.subject.ask(test, starts, counted))
 
     def _again(self, *, fresh: bool) -> float:
@@ -258,4 +258,4 @@ def lines_of(judge: Judge, classes: Sequence[CandidateClass]) -> tuple[ProbeLine
     )
 
 
-__all__ = ["MOST_TESTS", "Prober", "rate_of"]
+__all__ = ["MOST_TESTS", "Prober"]

@@ -30,8 +30,10 @@ _MOST_RESIDUAL = 4.0
 _GIVEN_UP = 25.0
 # Predictions nearer than so many sigma are the same to any test.
 _SAME = 1.0
-_MOST_COMPARED = 160
+_MOST_COMPARED = 80
 _WORTH_MORE = 1e-3
+# What a model is off by it is off again: more tests than these are no more evidence.
+_INDEPENDENT = 20
 SURE, MOST_CHI2, LEAST_SHOWN = 0.95, 2.0, 0.01
 
 
@@ -73,9 +75,10 @@ class Judge:
         score = self._priors - self._costs
         self._keep(np.flatnonzero(score >= score.max() - _GIVEN_UP))
 
-    def keep(self, most: int) -> None:
-        """Drop all but so many."""
-        self._keep(np.array(self.order()[:most]))
+    def keep(self, most: int, least: float) -> None:
+        """Drop all but so many, and what is less likely than so much."""
+        probabilities = self.probabilities
+        self._keep(np.array([index for index in self.order()[:most] if probabilities[index] >= least]))
 
     def _keep(self, kept: npt.NDArray[np.intp]) -> None:
         self.found = [self.found[index] for index in kept]
@@ -97,21 +100,33 @@ class Judge:
         """Logarithms of the rates that a hypothesis predicts, with the scale that suits it."""
         return np.array([asked.log_rate for asked in self.asked]) - self.sigma * self.residuals(index)
 
+    def _scales(self, op: str) -> Values:
+        """The free scale of each hypothesis for an operation, as a logarithm."""
+        of = [number for number, asked in enumerate(self.asked) if asked.test.op == op]
+        if not of:
+            return np.zeros(len(self.found))
+        observed = np.array([self.asked[number].log_rate for number in of])
+        scale = np.median(observed - self._predicted[:, of], axis=1)
+        return np.clip(scale, -_SIGMA_SCALE, _SIGMA_SCALE) if self.known else np.asarray(scale)
+
     def _residuals(self) -> Values:
         observed = np.array([asked.log_rate for asked in self.asked])
-        apart = observed - self._predicted
-        for op in ("read", "write"):
-            of = [number for number, asked in enumerate(self.asked) if asked.test.op == op]
-            if not of:
-                continue
-            scale = np.median(apart[:, of], axis=1)
-            if self.known:
-                scale = np.clip(scale, -_SIGMA_SCALE, _SIGMA_SCALE)
-            apart[:, of] -= scale[:, None]
-        return np.asarray(apart / self.sigma)
+        scales = {op: self._scales(op) for op in ("read", "write")}
+        scale = np.column_stack([scales[asked.test.op] for asked in self.asked])
+        return np.asarray((observed - self._predicted - scale) / self.sigma)
 
     def _weigh(self) -> None:
-        self._costs = np.sum(np.minimum(self._residuals() ** 2, _MOST_RESIDUAL**2), axis=1) / 2
+        costs = np.sum(np.minimum(self._residuals() ** 2, _MOST_RESIDUAL**2), axis=1) / 2
+        self._costs = costs * min(1.0, _INDEPENDENT / len(self.asked))
+
+    def _expected(self, tests: Sequence[ProbeTest], order: Sequence[int]) -> Values:
+        """What these would give, in sigma: a row a hypothesis, each with the scale that suits it."""
+        scales = {op: self._scales(op) for op in ("read", "write")}
+        rows = [
+            [self.predictor.log_rate(test, self.found[index]) + scales[test.op][index] for test in tests]
+            for index in order
+        ]
+        return np.asarray(rows) / self.sigma
 
     @property
     def probabilities(self) -> Values:
@@ -130,10 +145,10 @@ class Judge:
         weights = self.probabilities[order]
         weights = weights / weights.sum()
         best = pool[0], 0.0
-        for test in pool:
-            values = np.array([self.predictor.log_rate(test, self.found[index]) for index in order])
-            apart = (values[:, None] - values[None, :]) / self.sigma
-            gain = float(weights @ (1 - np.exp(-(apart**2) / 8)) @ weights)
+        for test, values in zip(pool, self._expected(pool, order).T, strict=True):
+            apart = np.abs(values[:, None] - values[None, :])
+            told = np.where(apart > _SAME, 1 - np.exp(-(apart**2) / 8), 0.0)
+            gain = float(weights @ told @ weights)
             # Of two that say as much, the first is the simpler one.
             if gain > best[1] + _WORTH_MORE:
                 best = (test, gain)
@@ -142,13 +157,14 @@ class Judge:
     def classes(self, pool: Sequence[ProbeTest]) -> list[CandidateClass]:
         """What is left, together where no test of these or of those asked tells arrays apart."""
         order = self.order()[:_MOST_COMPARED]
-        tests = [asked.test for asked in self.asked] + list(pool)
-        table = np.array([[self.predictor.log_rate(test, self.found[index]) for test in tests] for index in order])
+        ops = {asked.test.op for asked in self.asked}
+        tests = [asked.test for asked in self.asked] + [test for test in pool if test.op in ops]
+        table = self._expected(tests, order)
         probabilities, residuals = self.probabilities, self._residuals()
         left, found = list(range(len(order))), []
         while left:
             first = left[0]
-            same = [one for one in left if np.max(np.abs(table[one] - table[first])) <= _SAME * self.sigma]
+            same = [one for one in left if np.max(np.abs(table[one] - table[first])) <= _SAME]
             left = [one for one in left if one not in same]
             chi2 = float(np.mean(np.minimum(residuals[order[first]] ** 2, _MOST_RESIDUAL**2)))
             arrays = tuple(self.found[order[one]] for one in same)

@@ -52,7 +52,7 @@ def pool_of(found: Sequence[Hypothesis], capacity_bytes: int, chunks: Sequence[i
     return tests
 
 
-_MOST_PERIODS, _MOST_OFFSETS = 10, 40
+_MOST_PERIODS, _MOST_OFFSETS = 8, 24
 
 
 def _reads(period: int, positions: tuple[int, ...], depth: int) -> ProbeTest:

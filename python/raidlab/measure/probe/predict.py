@@ -10,9 +10,12 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
 
 from raidlab.measure.probe.ask import ProbeTest, SimulatedBox, rate_of, simulated_box
 from raidlab.measure.probe.hypotheses import Hypothesis
@@ -22,30 +25,39 @@ from raidlab.reading import Plain
 _MOST_MULTIPLES = 1024
 _SEEDS = (1_000_003, 1_000_033)
 
+# Shares are told apart to one in so many.
+_PARTS = 64
+
 Signature = tuple[str, tuple[tuple[int, ...], ...]]
 
 
-def shares_of(test: ProbeTest, one: Hypothesis) -> Signature:
+class Reach(NamedTuple):
+    """Where a test's requests may begin."""
+
+    period_bytes: int
+    positions: tuple[int, ...]
+
+
+@cache
+def shares_of(test: Reach, one: Hypothesis) -> Signature:
     """How a test's starts are dealt to the members: what is the same loads them alike."""
-    cycle = one.cycle_bytes
-    counts: Counter[tuple[int, ...]] = Counter()
-    if cycle == 0:
-        counts[one.members_at(0)] = 1
-    else:
-        turns = cycle // math.gcd(cycle, test.period_bytes)
+    sets, places = one.shape.sets, one.shape.places
+    if one.cycle_bytes:
+        turns = one.cycle_bytes // math.gcd(one.cycle_bytes, test.period_bytes)
         step = max(1, turns // _MOST_MULTIPLES)
         # Not in step with anything that repeats in powers of two.
         step += step > 1 and step % 2 == 0
-        for position in test.positions:
-            for turn in range(0, turns, step):
-                counts[one.members_at(turn * test.period_bytes + position)] += 1
-    total = sum(counts.values())
-    dealt = sorted((round(64 * count / total), members) for members, count in counts.items())
-    if one.shape.has_copies:
-        names: dict[int, int] = {}
-        renamed = [(share, *(names.setdefault(member, len(names)) for member in members)) for share, members in dealt]
-        return f"{one.shape.level} {one.shape.detail}", tuple(renamed)
-    return "", tuple((share,) for share, _ in dealt)
+        starts = np.add.outer(np.arange(0, turns, step) * test.period_bytes, np.array(test.positions))
+        counts = np.bincount(places[starts.ravel() // one.chunk_bytes % len(places)], minlength=len(sets))
+    else:
+        counts = np.ones(1)
+    shares = np.rint(_PARTS * counts / counts.sum()).astype(int)
+    dealt = sorted((int(share), members) for share, members in zip(shares, sets, strict=True) if share)
+    if not one.shape.has_copies:
+        return "", tuple((share,) for share, _ in dealt)
+    names: dict[int, int] = {}
+    renamed = [(share, *(names.setdefault(member, len(names)) for member in members)) for share, members in dealt]
+    return f"{one.shape.level} {one.shape.detail}", tuple(renamed)
 
 
 @dataclass
@@ -60,7 +72,12 @@ class Predictor:
 
     def log_rate(self, test: ProbeTest, one: Hypothesis) -> float:
         """The logarithm of the requests a second."""
-        key: tuple[object, ...] = (test.op, test.size_bytes, test.depth, shares_of(test, one))
+        key: tuple[object, ...] = (
+            test.op,
+            test.size_bytes,
+            test.depth,
+            shares_of(Reach(test.period_bytes, test.positions), one),
+        )
         if self.by_period:
             key = (*key, test.period_bytes)
         if test.op == "write":
