@@ -167,3 +167,6 @@ def _print(answer: ProbeAnswer) -> None:
         )
         head = ("test", "measured/s", "first/s", "second/s", "sigma")
         screen.print(plain_table("", head, lines, right=head[1:]))
+        screen.print(f"first   {answer.classes[0].arrays[0].title}")
+        if answer.runner_up is not None:
+            screen.print(f"second  {answer.runner_up.title}")

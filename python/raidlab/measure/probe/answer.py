@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from raidlab.measure.probe.hypotheses import Hypothesis
 from raidlab.measure.probe.judge import CandidateClass
 from raidlab.study.device import DeviceModel
 
@@ -49,6 +50,8 @@ class ProbeAnswer:
     verdict: Verdict
     classes: tuple[CandidateClass, ...] = ()
     """The likeliest first; those of less than 1 % are left out."""
+    runner_up: Hypothesis | None = None
+    """The likeliest array of the second class, however unlikely."""
     lines: tuple[ProbeLine, ...] = ()
     latency_ns: float = 0.0
     """Of one random read of 4 KiB at a time."""

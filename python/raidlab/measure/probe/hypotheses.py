@@ -182,7 +182,7 @@ def hypotheses(found: Sequence[Shape], chunks: Sequence[int]) -> list[Hypothesis
 
 
 def log_priors(found: Sequence[Hypothesis]) -> list[float]:
-    """Levels are as likely as one another; of one, mdadm's own rotation or layout is as likely as all others together."""
+    """Levels are as likely as one another; within one, what mdadm takes by itself is as likely as all the rest."""
     groups = [(one.shape.level, one.shape.detail in USUAL) for one in found]
     counts = Counter(groups)
     return [-math.log(counts[group]) for group in groups]

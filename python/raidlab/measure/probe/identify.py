@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from raidlab.analysis.model.access_count import accesses
@@ -107,7 +107,7 @@ class Prober:
                 f"of up to {format_bytes(largest)} can be seen"
             )
         chunks = [chunk for chunk in CHUNKS if chunk <= largest]
-        found = [one for one in hypotheses(list(shapes(least, counts[-1])), chunks)]
+        found = hypotheses(list(shapes(least, counts[-1])), chunks)
         judge = Judge(found, self._predictor(latency_ns), known=self.asked.member is not None)
         for test in first_tests(counts, largest, depth):
             self._put(judge, test)
@@ -210,7 +210,9 @@ class Prober:
             self.notes.append("a cache answers writes before they are on the members, so none were used")
         needs = () if verdict in ("sure", "no known array") else tuple(self._needs(classes, writes_cached))
         shown = tuple(one for one in classes if one.probability >= LEAST_SHOWN)
-        return self._ended(verdict, latency_ns, ratio, shown, lines_of(judge, classes), needs)
+        second = classes[1].arrays[0] if len(classes) > 1 else None
+        lines = lines_of(judge, first.arrays[0], second)
+        return replace(self._ended(verdict, latency_ns, ratio, needs), classes=shown, runner_up=second, lines=lines)
 
     def _needs(self, classes: Sequence[CandidateClass], writes_cached: bool) -> list[str]:
         """What would tell the likely arrays apart."""
@@ -230,19 +232,23 @@ class Prober:
         verdict: Verdict,
         latency_ns: float,
         ratio: float,
-        classes: tuple[CandidateClass, ...] = (),
-        lines: tuple[ProbeLine, ...] = (),
         needs: tuple[str, ...] = (),
     ) -> ProbeAnswer:
-        notes = tuple(self.notes)
-        return ProbeAnswer(self.asked.title, verdict, classes, lines, latency_ns, ratio, needs, notes, self.busy_ns)
+        return ProbeAnswer(
+            self.asked.title,
+            verdict,
+            latency_ns=latency_ns,
+            cache_ratio=ratio,
+            needs=needs,
+            notes=tuple(self.notes),
+            busy_ns=self.busy_ns,
+        )
 
 
-def lines_of(judge: Judge, classes: Sequence[CandidateClass]) -> tuple[ProbeLine, ...]:
-    """Every test beside what the two likeliest classes predict."""
-    number = {one: index for index, one in enumerate(judge.found)}
-    best = number[classes[0].arrays[0]]
-    other = judge.predicted(number[classes[1].arrays[0]]) if len(classes) > 1 else None
+def lines_of(judge: Judge, first: Hypothesis, second: Hypothesis | None) -> tuple[ProbeLine, ...]:
+    """Every test beside what two arrays predict."""
+    best = judge.found.index(first)
+    other = None if second is None else judge.predicted(judge.found.index(second))
     residuals, predicted = judge.residuals(best), judge.predicted(best)
     return tuple(
         ProbeLine(

@@ -17,8 +17,8 @@ MEASURED = "measured"
 def picture(answer: ProbeAnswer) -> Figure:
     """The figure of a probe that asked tests."""
     names = [MEASURED, answer.classes[0].arrays[0].title]
-    if len(answer.classes) > 1:
-        names.append(answer.classes[1].arrays[0].title)
+    if answer.runner_up is not None:
+        names.append(answer.runner_up.title)
     tests = [f"{number}  {line.name}" for number, line in enumerate(answer.lines, 1)]
     marks = []
     for test, line in zip(tests, answer.lines, strict=True):

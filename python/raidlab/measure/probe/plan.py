@@ -1,4 +1,4 @@
-"""Which tests there are: the periods that bring every array of a size back to one member, and what tells the rest apart.
+"""Which tests there are: periods that bring every array of a size back to one member, and what tells the rest apart.
 
 Invariant: a pool is a function of what may be, of the target's size and of what may be written.
 """
@@ -32,7 +32,7 @@ def first_tests(counts: Sequence[int], chunk_bytes: int, depth: int) -> list[Pro
 def pool_of(found: Sequence[Hypothesis], capacity_bytes: int, chunks: Sequence[int], depth: int) -> list[ProbeTest]:
     """Reads that may tell these apart: positions within the periods of those that are left."""
     periods: dict[int, None] = {}
-    offsets: dict[int, None] = {chunk: None for chunk in chunks}
+    offsets: dict[int, None] = dict.fromkeys(chunks)
     largest = max(chunks)
     for one in found:
         if not one.shape.has_chunks:

@@ -37,7 +37,7 @@ def sentence(answer: ProbeAnswer) -> str:
     more = f": needs {needed(answer.needs)}" if answer.needs else ", whatever is asked"
     if answer.verdict == "sure of a class":
         return f"Sure ({_percent(first)}) that it is one of {len(first.arrays)}. Cannot tell {_either(first)}{more}."
-    second = answer.classes[1].arrays[0].title if len(answer.classes) > 1 else "others"
+    second = "others" if answer.runner_up is None else answer.runner_up.title
     return f"Not sure: cannot tell {first.arrays[0].title} from {second}{more}."
 
 
@@ -76,6 +76,7 @@ def as_document(answer: ProbeAnswer) -> dict[str, Plain]:
             }
             for group in answer.classes
         ],
+        "runner_up": None if answer.runner_up is None else answer.runner_up.title,
         "needs": list(answer.needs),
         "read_latency_ns": round(answer.latency_ns),
         "read_again_ratio": round(answer.cache_ratio, 2),
