@@ -57,6 +57,8 @@ class ProbeAnswer:
     """Of one random read of 4 KiB at a time."""
     cache_ratio: float = 0.0
     """How many times as fast what was just read is read again."""
+    writes_cached: bool = False
+    """Whether writes ended before the members could have done them."""
     needs: tuple[str, ...] = ()
     """What would tell more."""
     notes: tuple[str, ...] = ()

@@ -85,7 +85,9 @@ class Counted(NamedTuple):
 class ProbeSubject(Protocol):
     """What can be probed."""
 
-    capacity_bytes: int
+    @property
+    def capacity_bytes(self) -> int:
+        """What it holds."""
 
     def ask(self, test: ProbeTest, starts: list[int], counted: Counted | None = None) -> CellAnswer:
         """Ask for what begins there; `KeyboardInterrupt` where it is to stop."""
@@ -166,8 +168,11 @@ def rate_of(subject: ProbeSubject, test: ProbeTest, seed: int) -> float:
 
 
 def rate_in(answer: CellAnswer) -> float:
-    """Requests a second of an answer; a target that did nothing in a test is too slow for it."""
-    return 1e9 * max(answer["all"]["requests"], 1) / answer["elapsed_ns"]
+    """Requests a second of an answer.
+
+    A target that did nothing in a test is too slow for it; a cache of the virtual clock may take no time at all.
+    """
+    return 1e9 * max(answer["all"]["requests"], 1) / max(answer["elapsed_ns"], 1)
 
 
 def position_words(positions: tuple[int, ...]) -> str:

@@ -36,6 +36,7 @@ COPIES = ("near2", "far2", "offset2")
 # What mdadm takes where nothing is said; levels without a choice have only that.
 USUAL = ("left_symmetric", "near2", "2", "")
 MOST_COPIES = 3
+_CHUNK = 64 * KIB
 WRITE_POLICIES = ("md", "read_modify_write", "reconstruct_write")
 CHUNKS = tuple(4 * KIB << i for i in range(11))
 _LEVELS = {
@@ -149,14 +150,31 @@ def policy_of_tree(tree: Opaque, write_policy: str = "md", *, rotating: bool) ->
 def _dealt(shape: Shape) -> tuple[list[tuple[int, ...]], npt.NDArray[np.intp]]:
     if not shape.has_chunks:
         return [tuple(range(shape.members))], np.zeros(1, dtype=np.intp)
-    found = _core.layout_map(_core.parse_tree(shape.tree_text(64 * KIB)), 2 * shape.members)
-    holders: dict[int, list[int]] = {}
-    for member, column in enumerate(found["members"]):
-        for cell in column:
-            if cell["kind"] == "data":
-                holders.setdefault(cell["chunk"], []).append(member)
-    sets = sorted({tuple(some) for some in holders.values()})
-    return sets, np.array([sets.index(tuple(holders[chunk])) for chunk in range(len(holders))], dtype=np.intp)
+    holders = _copies_of(shape) if shape.has_copies else _data_of(shape)
+    sets = sorted(set(holders))
+    return sets, np.array([sets.index(some) for some in holders], dtype=np.intp)
+
+
+def _data_of(shape: Shape) -> list[tuple[int, ...]]:
+    """The member of chunk 0, 1 ..., by the map."""
+    found = _core.layout_map(_core.parse_tree(shape.tree_text(_CHUNK)), 2 * shape.members)
+    members = {
+        cell["chunk"]: (member,)
+        for member, column in enumerate(found["members"])
+        for cell in column
+        if cell["kind"] == "data"
+    }
+    return [members[chunk] for chunk in range(len(members))]
+
+
+def _copies_of(shape: Shape) -> list[tuple[int, ...]]:
+    """The members of chunk 0, 1 ... by plans that write them: a map of a few rows has no far copies."""
+    tree, policy = _core.parse_tree(shape.tree_text(_CHUNK)), CellPolicy().model_dump_json(exclude_none=True)
+    plans = (
+        _core.plan_io(tree, 4 * KIB, 1024 * _CHUNK, policy, "write", chunk * _CHUNK, _CHUNK, [], 0)
+        for chunk in range(shape.members)
+    )
+    return [tuple(sorted({node["member"] for node in plan["nodes"] if node["op"] == "write"})) for plan in plans]
 
 
 def shapes(least: int, most: int) -> Iterator[Shape]:

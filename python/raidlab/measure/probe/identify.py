@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 from raidlab.analysis.model.access_count import accesses
 from raidlab.errors import InputError
@@ -25,6 +26,7 @@ from raidlab.reading import Plain
 from raidlab.results.answer import CellAnswer
 from raidlab.run.progress import Progress
 from raidlab.study.device import load_device
+from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
 
 MOST_TESTS = 60
@@ -206,8 +208,6 @@ class Prober:
             verdict = "no known array"
         elif first.probability >= SURE:
             verdict = "sure" if len(first.arrays) == 1 else "sure of a class"
-        if writes_cached:
-            self.notes.append("a cache answers writes before they are on the members, so none were used")
         needs = () if verdict in ("sure", "no known array") else tuple(self._needs(classes, writes_cached))
         shown = tuple(one for one in classes if one.probability >= LEAST_SHOWN)
         second = classes[1].arrays[0] if len(classes) > 1 else None
@@ -217,7 +217,7 @@ class Prober:
     def _needs(self, classes: Sequence[CandidateClass], writes_cached: bool) -> list[str]:
         """What would tell the likely arrays apart."""
         likely = [one for group in classes if group.probability >= LEAST_SHOWN for one in group.arrays]
-        costs = {accesses(one.tree, PAGE, write=True) for one in likely}
+        costs = {accesses(cast(Tree, one.tree), PAGE, write=True) for one in likely}
         needs = []
         if not self.asked.writes and (len(costs) > 1 or any(one.shape.has_parity for one in likely)):
             needs.append("--destroy")

@@ -50,7 +50,7 @@ def shares_of(test: Reach, one: Hypothesis) -> Signature:
         starts = np.add.outer(np.arange(0, turns, step) * test.period_bytes, np.array(test.positions))
         counts = np.bincount(places[starts.ravel() // one.chunk_bytes % len(places)], minlength=len(sets))
     else:
-        counts = np.ones(1)
+        counts = np.ones(1, dtype=np.intp)
     shares = np.rint(_PARTS * counts / counts.sum()).astype(int)
     dealt = sorted((int(share), members) for share, members in zip(shares, sets, strict=True) if share)
     if not one.shape.has_copies:
@@ -88,7 +88,8 @@ class Predictor:
 
     def _simulated(self, test: ProbeTest, one: Hypothesis) -> float:
         seeds = _SEEDS[: 1 if self.by_period or test.op == "write" else 2]
-        return math.log(sum(rate_of(self.box(one, seed), test, seed) for seed in seeds) / len(seeds))
+        rates = [rate_of(self.box(one, seed), test, seed) for seed in seeds]
+        return math.log(sum(rates) / len(rates))
 
     def box(self, one: Hypothesis, seed: int = _SEEDS[0]) -> SimulatedBox:
         """The array itself, to be asked."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from raidlab.measure.probe.answer import ProbeAnswer
+from raidlab.measure.probe.answer import ProbeAnswer, ProbeLine
 from raidlab.measure.probe.hypotheses import Hypothesis
 from raidlab.measure.probe.judge import CandidateClass
 from raidlab.reading import Plain
@@ -20,7 +20,14 @@ _NEEDS = {
 
 
 def sentence(answer: ProbeAnswer) -> str:
-    """The answer in one sentence, or two."""
+    """The answer in a sentence or two."""
+    return _named(answer) + (_WRITES_CACHED if answer.writes_cached else "")
+
+
+_WRITES_CACHED = " A cache answers writes before they are on the members, so writes told nothing."
+
+
+def _named(answer: ProbeAnswer) -> str:
     if answer.verdict == "a cache answers":
         return (
             f"A cache answers: what was just read came {answer.cache_ratio:.0f} times as fast as the rest, so what is "
@@ -76,23 +83,13 @@ def as_document(answer: ProbeAnswer) -> dict[str, Plain]:
             }
             for group in answer.classes
         ],
-        "runner_up": None if answer.runner_up is None else answer.runner_up.title,
+        "runner_up": "" if answer.runner_up is None else answer.runner_up.title,
         "needs": list(answer.needs),
         "read_latency_ns": round(answer.latency_ns),
         "read_again_ratio": round(answer.cache_ratio, 2),
         "measured_s": round(answer.busy_ns / 1e9, 1),
-        "tests": [
-            {
-                "name": line.name,
-                "op": line.op,
-                "depth": line.depth,
-                "rate_per_s": round(line.rate_per_s, 2),
-                "predicted_per_s": round(line.predicted_per_s, 2),
-                "runner_up_per_s": None if line.runner_up_per_s is None else round(line.runner_up_per_s, 2),
-                "residual_sigma": round(line.residual_sigma, 2),
-            }
-            for line in answer.lines
-        ],
+        "tests": [_test(line) for line in answer.lines],
+        "writes_cached": answer.writes_cached,
         "notes": list(answer.notes),
     }
 
@@ -105,8 +102,21 @@ def _array(one: Hypothesis) -> dict[str, Plain]:
         "members": one.shape.members,
         "chunk_bytes": one.chunk_bytes,
         "detail": one.shape.detail,
-        "write_policy": one.write_policy if one.shape.has_parity else None,
+        "write_policy": one.write_policy if one.shape.has_parity else "",
     }
+
+
+def _test(line: ProbeLine) -> dict[str, Plain]:
+    found: dict[str, Plain] = {
+        "name": line.name,
+        "op": line.op,
+        "depth": line.depth,
+        "rate_per_s": round(line.rate_per_s, 2),
+        "predicted_per_s": round(line.predicted_per_s, 2),
+        "residual_sigma": round(line.residual_sigma, 2),
+    }
+    second = line.runner_up_per_s
+    return found if second is None else found | {"runner_up_per_s": round(second, 2)}
 
 
 def measured_words(answer: ProbeAnswer) -> str:
