@@ -150,6 +150,8 @@ class Prober:
     def _writes(self, judge: Judge, pool: list[ProbeTest], depth: int) -> tuple[list[ProbeTest], bool]:
         """Ask writes that separate what is left; whether a cache answers them that is none of the members'."""
         judge.keep(_FOLLOWED, LEAST_SHOWN / 10)
+        if judge.known and self._burst_is_cached(judge):
+            return pool, True
         judge.split(
             [
                 [Hypothesis(one.shape, one.chunk_bytes, policy) for policy in WRITE_POLICIES]
@@ -158,15 +160,14 @@ class Prober:
                 for one in judge.found
             ]
         )
-        cached = judge.known and self._burst_is_cached(judge)
-        tests = [] if cached else write_tests(judge.found, self.subject.capacity_bytes, depth)
+        tests = write_tests(judge.found, self.subject.capacity_bytes, depth)
         for _ in range(min(_MOST_WRITE_TESTS, len(tests))):
             test, gain = judge.best_test(tests)
             if gain < _LEAST_GAIN or len(judge.asked) >= MOST_TESTS:
                 break
             tests.remove(test)
             self._put(judge, test)
-        return [*pool, *tests], cached
+        return [*pool, *tests], False
 
     def _burst_is_cached(self, judge: Judge) -> bool:
         """Whether a burst of writes ends far sooner than the likeliest array's own members would let it."""
@@ -212,7 +213,8 @@ class Prober:
         shown = tuple(one for one in classes if one.probability >= LEAST_SHOWN)
         second = classes[1].arrays[0] if len(classes) > 1 else None
         lines = lines_of(judge, first.arrays[0], second)
-        return replace(self._ended(verdict, latency_ns, ratio, needs), classes=shown, runner_up=second, lines=lines)
+        ended = self._ended(verdict, latency_ns, ratio, needs)
+        return replace(ended, classes=shown, runner_up=second, lines=lines, writes_cached=writes_cached)
 
     def _needs(self, classes: Sequence[CandidateClass], writes_cached: bool) -> list[str]:
         """What would tell the likely arrays apart."""
