@@ -62,6 +62,7 @@ class Prober:
 
     def answer(self) -> ProbeAnswer:
         """Ask all that is to be asked, and judge."""
+        self._counts()
         self.progress.begin("probing", MOST_TESTS, "test")
         try:
             return self._answer()
@@ -96,12 +97,7 @@ class Prober:
         return depth
 
     def _judged(self, latency_ns: float, depth: int) -> tuple[Judge, list[ProbeTest], bool]:
-        least, most = self.asked.members
-        counts = [count for count in range(max(2, least), most + 1) if self._chunk(count) >= CHUNKS[0]]
-        if not counts:
-            needed = format_bytes(periods_of(max(2, least)) * CHUNKS[0] * LEAST_PLACES)
-            message = f"holds {format_bytes(self.subject.capacity_bytes)}: no period fits into it {LEAST_PLACES} times"
-            raise InputError.one("TARGET", message, value=f"'{self.asked.title}'", accepted=f"at least {needed}")
+        most, counts = self.asked.members[1], self._counts()
         largest = self._chunk(counts[-1])
         if counts[-1] < most or largest < CHUNKS[-1]:
             self.notes.append(
@@ -109,7 +105,7 @@ class Prober:
                 f"of up to {format_bytes(largest)} can be seen"
             )
         chunks = [chunk for chunk in CHUNKS if chunk <= largest]
-        found = hypotheses(list(shapes(least, counts[-1])), chunks)
+        found = hypotheses(list(shapes(counts[0], counts[-1])), chunks)
         judge = Judge(found, self._predictor(latency_ns), known=self.asked.member is not None)
         for test in first_tests(counts, largest, depth):
             self._put(judge, test)
@@ -117,6 +113,16 @@ class Prober:
         if not self.asked.writes:
             return judge, pool, False
         return judge, *self._writes(judge, pool, depth)
+
+    def _counts(self) -> list[int]:
+        """The numbers of members that can be seen in a target of this size."""
+        least, most = self.asked.members
+        counts = [count for count in range(least, most + 1) if self._chunk(count) >= CHUNKS[0]]
+        if not counts:
+            needed = format_bytes(periods_of(least) * CHUNKS[0] * LEAST_PLACES)
+            message = f"holds {format_bytes(self.subject.capacity_bytes)}: no period fits into it {LEAST_PLACES} times"
+            raise InputError.one("TARGET", message, value=f"'{self.asked.title}'", accepted=f"at least {needed}")
+        return counts
 
     def _chunk(self, count: int) -> int:
         """The largest chunk that arrays of so many members may have to be seen in a target of this size."""
