@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -205,6 +210,50 @@ def test_a_file_is_probed_and_only_read(tmp_path: Path) -> None:
         "members unknown",
     )
     assert data.stat().st_mtime_ns == before
+
+
+@pytest.mark.slow
+def test_a_loop_device_is_one_disk_or_not_named(tmp_path: Path, loops: Callable[[Path], str]) -> None:
+    backing = tmp_path / "backing.img"
+    backing.write_bytes(bytes(64 * KIB * KIB))
+    status, text = command("probe", loops(backing), "--members", "2-3", "--budget", "7200ms", "--json")
+    assert status == 0, text
+    assert not_wrong(json.loads(text), "single"), text
+
+
+@pytest.mark.slow
+def test_a_file_of_btrfs_over_loop_devices_is_not_named_wrongly(tmp_path: Path, loops: Callable[[Path], str]) -> None:
+    if shutil.which("mkfs.btrfs") is None:
+        pytest.skip("no mkfs.btrfs")
+    devices = []
+    for number in range(2):
+        backing = tmp_path / f"{number}.img"
+        with backing.open("wb") as file:
+            file.truncate(256 * KIB * KIB)
+        devices.append(loops(backing))
+    made = subprocess.run(
+        ["mkfs.btrfs", "-q", "-d", "raid0", "-m", "raid1", *devices], capture_output=True, text=True, check=False
+    )
+    place = tmp_path / "mounted"
+    place.mkdir()
+    mounted = subprocess.run(["mount", devices[0], str(place)], capture_output=True, text=True, check=False)
+    if made.returncode or mounted.returncode:
+        pytest.skip(f"no btrfs to be had: {made.stderr.strip()}{mounted.stderr.strip()}")
+    try:
+        data = place / "box.img"
+        data.write_bytes(os.urandom(64 * KIB * KIB))
+        status, text = command("probe", data, "--members", "2-3", "--budget", "7200ms", "--json")
+        assert status == 0, text
+        assert not_wrong(json.loads(text), "raid0"), text
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def not_wrong(answer: Any, level: str) -> bool:
+    """Whether an answer has the level in its likeliest class, or is sure of nothing."""
+    return not answer["verdict"].startswith("sure") or any(
+        one["level"] == level for one in answer["classes"][0]["arrays"]
+    )
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:
