@@ -269,6 +269,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
         ((small, "--member", "hdd-72"), "--member"),
         ((small, "--device", "hdd-7200"), "--device"),
         ((small, "--destroy", "/dev/null"), "--destroy"),
+        ((small, "--destroy", small), "no block device"),
         (("--sim", raid5), "--sim"),
         (("--sim", "raid5(2)", "--device", "hdd-7200"), "raid5(2)"),
         (("--sim", raid5, "--device", "hdd-7200", "--destroy", "x"), "--destroy"),

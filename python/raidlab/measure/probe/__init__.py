@@ -61,6 +61,8 @@ def probe_target(
         raise InputError.one(
             "TARGET", "is nothing whose members could be told", value=f"'{word}'", accepted="a block device or a file"
         )
+    if destroy and place.kind != "block":
+        raise InputError.one("--destroy", "is no block device", value=f"'{destroy[0]}'", accepted="a block device")
     if destroy:
         # What may not be written is refused here, not in the middle.
         wanted_targets([word], destroy, writes=True, file_bytes=1)

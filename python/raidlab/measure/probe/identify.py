@@ -25,7 +25,7 @@ from raidlab.measure.probe.predict import Predictor
 from raidlab.reading import Plain
 from raidlab.results.answer import CellAnswer
 from raidlab.run.progress import Progress
-from raidlab.study.device import load_device
+from raidlab.study.device import DeviceModel, load_device
 from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
 
@@ -106,7 +106,12 @@ class Prober:
             )
         chunks = [chunk for chunk in CHUNKS if chunk <= largest]
         found = hypotheses(list(shapes(counts[0], counts[-1])), chunks)
-        judge = Judge(found, self._predictor(latency_ns), known=self.asked.member is not None)
+        judge = Judge(
+            found,
+            self._predictor(latency_ns),
+            known=self.asked.member is not None,
+            member_error=_stated_error(self.asked.member),
+        )
         for test in first_tests(counts, largest, depth):
             self._put(judge, test)
         pool = self._separate(judge, chunks, depth)
@@ -251,6 +256,12 @@ class Prober:
             notes=tuple(self.notes),
             busy_ns=self.busy_ns,
         )
+
+
+def _stated_error(member: DeviceModel | None) -> float:
+    """What a fitted device says that its throughputs are off, as a share."""
+    percent = None if member is None else member.fit.get("error_percent")
+    return percent / 100 if isinstance(percent, int | float) else 0.0
 
 
 def lines_of(judge: Judge, first: Hypothesis, second: Hypothesis | None) -> tuple[ProbeLine, ...]:

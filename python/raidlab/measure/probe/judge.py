@@ -23,8 +23,8 @@ Values = npt.NDArray[np.float64]
 
 # Of a logarithm of a rate: what a model is off, with known members and without.
 SIGMA_KNOWN, SIGMA_UNKNOWN = 0.06, 0.10
-# Of the scale, where members are known.
-_SIGMA_SCALE = 0.05
+# How far the scale may be from 1 where members are known, as a logarithm.
+_MOST_SCALE = 0.05
 _MOST_RESIDUAL = 4.0
 # In logarithms of odds: what is farther behind is not followed up.
 _GIVEN_UP = 25.0
@@ -58,9 +58,13 @@ class CandidateClass:
 class Judge:
     """Weighs hypotheses by the tests so far."""
 
-    def __init__(self, found: Sequence[Hypothesis], predictor: Predictor, *, known: bool) -> None:
+    def __init__(
+        self, found: Sequence[Hypothesis], predictor: Predictor, *, known: bool, member_error: float = 0.0
+    ) -> None:
+        """``member_error``: what the members' own file says that it is off, as a share."""
         self.found, self.predictor, self.known = list(found), predictor, known
-        self.sigma = SIGMA_KNOWN if known else SIGMA_UNKNOWN
+        self.sigma = max(SIGMA_KNOWN, member_error) if known else SIGMA_UNKNOWN
+        self._most_scale = max(_MOST_SCALE, member_error)
         self.asked: list[AskedTest] = []
         self._priors = np.array(log_priors(found))
         self._predicted: Values = np.empty((len(found), 0))
@@ -107,7 +111,7 @@ class Judge:
             return np.zeros(len(self.found))
         observed = np.array([self.asked[number].log_rate for number in of])
         scale = np.median(observed - self._predicted[:, of], axis=1)
-        return np.clip(scale, -_SIGMA_SCALE, _SIGMA_SCALE) if self.known else np.asarray(scale)
+        return np.clip(scale, -self._most_scale, self._most_scale) if self.known else np.asarray(scale)
 
     def _residuals(self) -> Values:
         observed = np.array([asked.log_rate for asked in self.asked])
