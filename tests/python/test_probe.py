@@ -18,7 +18,7 @@ from raidlab.cli.app import app
 from raidlab.errors import RaidlabError
 from raidlab.measure.probe import ProbeAnswer, ProbeRequest, probe_simulated
 from raidlab.measure.probe.ask import PAGE, ProbeTest
-from raidlab.measure.probe.hypotheses import Hypothesis, Shape, shapes
+from raidlab.measure.probe.hypotheses import Hypothesis, ArrayShape, shapes
 from raidlab.measure.probe.picture import picture
 from raidlab.measure.probe.predict import Reach, shares_of
 from raidlab.measure.probe.words import as_document, sentence
@@ -43,12 +43,12 @@ ARRAYS = (
     ("raid6", 6, "right_asymmetric", 128),
     ("raid50", 6, "2", 64),
 )
-RAID5 = Hypothesis(Shape("raid5", 5, "left_symmetric"), 64 * KIB)
-RAID10 = Hypothesis(Shape("raid10", 4, "near2"), 64 * KIB)
+RAID5 = Hypothesis(ArrayShape("raid5", 5, "left_symmetric"), 64 * KIB)
+RAID10 = Hypothesis(ArrayShape("raid10", 4, "near2"), 64 * KIB)
 
 
 def array(level: str, members: int, detail: str, chunk_kib: int) -> Hypothesis:
-    return Hypothesis(Shape(level, members, detail), chunk_kib * KIB)
+    return Hypothesis(ArrayShape(level, members, detail), chunk_kib * KIB)
 
 
 def device(name: str) -> DeviceModel:
@@ -166,9 +166,9 @@ def test_a_cache_that_answers_writes_is_said() -> None:
 
 def test_chunks_lie_where_the_engine_says() -> None:
     # RAID 5 left-symmetric deals chunk i to member i mod n, as RAID 0 does; other rotations do not.
-    assert Shape("raid5", 5, "left_symmetric").sets == [(member,) for member in range(5)]
-    assert list(Shape("raid5", 5, "left_symmetric").places) == list(range(5)) * 8
-    assert Shape("raid10", 4, "far2").sets == [(0, 1), (0, 3), (1, 2), (2, 3)]
+    assert ArrayShape("raid5", 5, "left_symmetric").sets == [(member,) for member in range(5)]
+    assert list(ArrayShape("raid5", 5, "left_symmetric").places) == list(range(5)) * 8
+    assert ArrayShape("raid10", 4, "far2").sets == [(0, 1), (0, 3), (1, 2), (2, 3)]
     all_of_five = Reach(5 * 4 * 3 * 4096 * KIB, (0,))
     assert shares_of(all_of_five, RAID5) == ("", ((64,),))
     assert len(shares_of(Reach(PAGE, (0,)), RAID5)[1]) == 5

@@ -51,7 +51,7 @@ _LEVELS = {
 
 
 @dataclass(frozen=True)
-class Shape:
+class ArrayShape:
     """A level over so many members, whatever its chunk."""
 
     level: str
@@ -99,7 +99,7 @@ class Shape:
 class Hypothesis:
     """An array that the target may be."""
 
-    shape: Shape
+    shape: ArrayShape
     chunk_bytes: int = 0
     write_policy: str = "md"
 
@@ -147,7 +147,7 @@ def policy_of_tree(tree: Opaque, write_policy: str = "md", *, rotating: bool) ->
 
 
 @cache
-def _dealt(shape: Shape) -> tuple[list[tuple[int, ...]], npt.NDArray[np.intp]]:
+def _dealt(shape: ArrayShape) -> tuple[list[tuple[int, ...]], npt.NDArray[np.intp]]:
     if not shape.has_chunks:
         return [tuple(range(shape.members))], np.zeros(1, dtype=np.intp)
     holders = _copies_of(shape) if shape.has_copies else _data_of(shape)
@@ -155,7 +155,7 @@ def _dealt(shape: Shape) -> tuple[list[tuple[int, ...]], npt.NDArray[np.intp]]:
     return sets, np.array([sets.index(some) for some in holders], dtype=np.intp)
 
 
-def _data_of(shape: Shape) -> list[tuple[int, ...]]:
+def _data_of(shape: ArrayShape) -> list[tuple[int, ...]]:
     """The member of chunk 0, 1 ..., by the map."""
     found = _core.layout_map(_core.parse_tree(shape.tree_text(_CHUNK)), 2 * shape.members)
     members = {
@@ -167,7 +167,7 @@ def _data_of(shape: Shape) -> list[tuple[int, ...]]:
     return [members[chunk] for chunk in range(len(members))]
 
 
-def _copies_of(shape: Shape) -> list[tuple[int, ...]]:
+def _copies_of(shape: ArrayShape) -> list[tuple[int, ...]]:
     """The members of chunk 0, 1 ... by plans that write them: a map of a few rows has no far copies."""
     tree, policy = _core.parse_tree(shape.tree_text(_CHUNK)), CellPolicy().model_dump_json(exclude_none=True)
     plans = (
@@ -177,24 +177,24 @@ def _copies_of(shape: Shape) -> list[tuple[int, ...]]:
     return [tuple(sorted({node["member"] for node in plan["nodes"] if node["op"] == "write"})) for plan in plans]
 
 
-def shapes(least: int, most: int) -> Iterator[Shape]:
+def shapes(least: int, most: int) -> Iterator[ArrayShape]:
     """All shapes of so many members; one disk is always among them."""
-    yield Shape("single", 1)
+    yield ArrayShape("single", 1)
     for count in range(max(2, least), most + 1):
-        yield Shape("raid0", count)
+        yield ArrayShape("raid0", count)
         if count <= MOST_COPIES:
-            yield Shape("raid1", count)
+            yield ArrayShape("raid1", count)
         if count > 2:
-            yield from (Shape("raid10", count, layout) for layout in COPIES)
-            yield from (Shape("raid5", count, rotation) for rotation in ROTATIONS)
+            yield from (ArrayShape("raid10", count, layout) for layout in COPIES)
+            yield from (ArrayShape("raid5", count, rotation) for rotation in ROTATIONS)
         if count > 3:
-            yield from (Shape("raid6", count, rotation) for rotation in ROTATIONS)
+            yield from (ArrayShape("raid6", count, rotation) for rotation in ROTATIONS)
         for groups in (2, 3):
             if count % groups == 0 and count // groups > 2:
-                yield Shape("raid50", count, str(groups))
+                yield ArrayShape("raid50", count, str(groups))
 
 
-def hypotheses(found: Sequence[Shape], chunks: Sequence[int]) -> list[Hypothesis]:
+def hypotheses(found: Sequence[ArrayShape], chunks: Sequence[int]) -> list[Hypothesis]:
     """Every shape with every chunk."""
     return [Hypothesis(shape, chunk) for shape in found for chunk in (chunks if shape.has_chunks else (0,))]
 
