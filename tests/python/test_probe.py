@@ -18,7 +18,7 @@ from raidlab.cli.app import app
 from raidlab.errors import RaidlabError
 from raidlab.measure.probe import ProbeAnswer, ProbeRequest, probe_simulated
 from raidlab.measure.probe.ask import PAGE, ProbeTest
-from raidlab.measure.probe.hypotheses import Hypothesis, ArrayShape, shapes
+from raidlab.measure.probe.hypotheses import ArrayShape, Hypothesis, shapes
 from raidlab.measure.probe.picture import picture
 from raidlab.measure.probe.predict import Reach, shares_of
 from raidlab.measure.probe.words import as_document, sentence
