@@ -24,6 +24,7 @@ from raidlab.cli import (
     model,
     plan_io,
     predict,
+    probe,
     recommend,
     report,
     results,
@@ -61,7 +62,7 @@ _NO_PROCESSES = (
 _SECTIONS = {
     "Decide": ("recommend",),
     "Run": ("run", "study", "fio"),
-    "Measure": ("measure", "predict", "check"),
+    "Measure": ("measure", "predict", "probe", "check"),
     "Understand": ("margins", "layout", "plan-io", "model", "device", "trace"),
     "Keep": ("results", "report", "version"),
 }
@@ -160,6 +161,7 @@ app.add_typer(measure.app, name="measure", short_help="How fast are requests, fi
 app.command("predict", epilog=predict.EXAMPLES, short_help="How fast should an array that stands be, and is it?")(
     predict.predict
 )
+app.command("probe", epilog=probe.EXAMPLES, short_help="Which array is inside this box, by timing alone?")(probe.probe)
 app.command("check", epilog=check.EXAMPLES, short_help="What can be said of targets before they are measured?")(
     check.check
 )

@@ -1,0 +1,176 @@
+"""What the tests say: how likely each array is, which of them timing cannot tell apart, and what to ask next.
+
+Invariants:
+
+- One free scale an operation, held near 1 where the members are known; nothing else is fitted to the answers.
+- A residual beyond 4 sigma counts as 4, so that one bad test decides nothing by itself.
+- What no test that could be asked separates is one class, and only a class can be sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from raidlab.measure.probe.ask import ProbeTest
+from raidlab.measure.probe.hypotheses import Hypothesis, log_priors
+from raidlab.measure.probe.predict import Predictor
+
+Values = npt.NDArray[np.float64]
+
+# Of a logarithm of a rate: what a model is off, with known members and without.
+SIGMA_KNOWN, SIGMA_UNKNOWN = 0.06, 0.10
+# How far the scale may be from 1 where members are known, as a logarithm.
+_MOST_SCALE = 0.05
+_MOST_RESIDUAL = 4.0
+# In logarithms of odds: what is farther behind is not followed up.
+_GIVEN_UP = 25.0
+# Predictions nearer than so many sigma are the same to any test.
+_SAME = 1.0
+_MOST_COMPARED = 80
+_WORTH_MORE = 1e-3
+# What a model is off by it is off again: more tests than these are no more evidence.
+_INDEPENDENT = 20
+SURE, MOST_CHI2, LEAST_SHOWN = 0.95, 2.0, 0.01
+
+
+@dataclass(frozen=True)
+class AskedTest:
+    """A test, and what it gave."""
+
+    test: ProbeTest
+    log_rate: float
+
+
+@dataclass(frozen=True)
+class CandidateClass:
+    """Arrays that timing cannot tell apart, the likeliest first."""
+
+    probability: float
+    arrays: tuple[Hypothesis, ...]
+    chi2: float
+    """Of each test, of the likeliest."""
+
+
+class Judge:
+    """Weighs hypotheses by the tests so far."""
+
+    def __init__(
+        self, found: Sequence[Hypothesis], predictor: Predictor, *, known: bool, member_error: float = 0.0
+    ) -> None:
+        """``member_error``: what the members' own file says that it is off, as a share."""
+        self.found, self.predictor, self.known = list(found), predictor, known
+        self.sigma = max(SIGMA_KNOWN, member_error) if known else SIGMA_UNKNOWN
+        self._most_scale = max(_MOST_SCALE, member_error)
+        self.asked: list[AskedTest] = []
+        self._priors = np.array(log_priors(found))
+        self._predicted: Values = np.empty((len(found), 0))
+        self._costs: Values = np.zeros(len(found))
+
+    def add(self, test: ProbeTest, log_rate: float) -> None:
+        """Take a test into account, and drop what is far behind."""
+        column = np.array([self.predictor.log_rate(test, one) for one in self.found])
+        self.asked.append(AskedTest(test, log_rate))
+        self._predicted = np.column_stack([self._predicted, column])
+        self._weigh()
+        score = self._priors - self._costs
+        self._keep(np.flatnonzero(score >= score.max() - _GIVEN_UP))
+
+    def keep(self, most: int, least: float) -> None:
+        """Drop all but so many, and what is less likely than so much."""
+        probabilities = self.probabilities
+        self._keep(np.array([index for index in self.order()[:most] if probabilities[index] >= least]))
+
+    def _keep(self, kept: npt.NDArray[np.intp]) -> None:
+        self.found = [self.found[index] for index in kept]
+        self._priors, self._predicted, self._costs = self._priors[kept], self._predicted[kept], self._costs[kept]
+
+    def split(self, found: Sequence[Sequence[Hypothesis]]) -> None:
+        """Put several hypotheses in the place of each, such as its write policies, which share its prior."""
+        sizes = np.array([len(some) for some in found])
+        self.found = [one for some in found for one in some]
+        self._priors = np.repeat(self._priors - np.log(sizes), sizes)
+        self._predicted = np.repeat(self._predicted, sizes, axis=0)
+        self._costs = np.repeat(self._costs, sizes)
+
+    def residuals(self, index: int) -> Values:
+        """Of each test, in sigma."""
+        return np.asarray(self._residuals()[index])
+
+    def predicted(self, index: int) -> Values:
+        """Logarithms of the rates that a hypothesis predicts, with the scale that suits it."""
+        return np.array([asked.log_rate for asked in self.asked]) - self.sigma * self.residuals(index)
+
+    def _scales(self, op: str) -> Values:
+        """The free scale of each hypothesis for an operation, as a logarithm."""
+        of = [number for number, asked in enumerate(self.asked) if asked.test.op == op]
+        if not of:
+            return np.zeros(len(self.found))
+        observed = np.array([self.asked[number].log_rate for number in of])
+        scale = np.median(observed - self._predicted[:, of], axis=1)
+        return np.clip(scale, -self._most_scale, self._most_scale) if self.known else np.asarray(scale)
+
+    def _residuals(self) -> Values:
+        observed = np.array([asked.log_rate for asked in self.asked])
+        scales = {op: self._scales(op) for op in ("read", "write")}
+        scale = np.column_stack([scales[asked.test.op] for asked in self.asked])
+        return np.asarray((observed - self._predicted - scale) / self.sigma)
+
+    def _weigh(self) -> None:
+        costs = np.sum(np.minimum(self._residuals() ** 2, _MOST_RESIDUAL**2), axis=1) / 2
+        self._costs = costs * min(1.0, _INDEPENDENT / len(self.asked))
+
+    def _expected(self, tests: Sequence[ProbeTest], order: Sequence[int]) -> Values:
+        """What these would give, in sigma: a row a hypothesis, each with the scale that suits it."""
+        scales = {op: self._scales(op) for op in ("read", "write")}
+        rows = [
+            [self.predictor.log_rate(test, self.found[index]) + scales[test.op][index] for test in tests]
+            for index in order
+        ]
+        return np.asarray(rows) / self.sigma
+
+    @property
+    def probabilities(self) -> Values:
+        """Of what is left."""
+        score = self._priors - self._costs
+        weights = np.exp(score - score.max())
+        return np.asarray(weights / weights.sum())
+
+    def order(self) -> list[int]:
+        """The likeliest first."""
+        return [int(index) for index in np.argsort(-self.probabilities, kind="stable")]
+
+    def best_test(self, pool: Sequence[ProbeTest]) -> tuple[ProbeTest, float]:
+        """The test that is likeliest to separate two arrays drawn by their probabilities, and how likely."""
+        order = self.order()[:_MOST_COMPARED]
+        weights = self.probabilities[order]
+        weights = weights / weights.sum()
+        best = pool[0], 0.0
+        for test, values in zip(pool, self._expected(pool, order).T, strict=True):
+            apart = np.abs(values[:, None] - values[None, :])
+            told = np.where(apart > _SAME, 1 - np.exp(-(apart**2) / 8), 0.0)
+            gain = float(weights @ told @ weights)
+            # Of two that say as much, the first is the simpler one.
+            if gain > best[1] + _WORTH_MORE:
+                best = (test, gain)
+        return best
+
+    def classes(self, pool: Sequence[ProbeTest]) -> list[CandidateClass]:
+        """What is left, together where no test of these or of those asked tells arrays apart."""
+        order = self.order()[:_MOST_COMPARED]
+        ops = {asked.test.op for asked in self.asked}
+        tests = [asked.test for asked in self.asked] + [test for test in pool if test.op in ops]
+        table = self._expected(tests, order)
+        probabilities, residuals = self.probabilities, self._residuals()
+        left, found = list(range(len(order))), []
+        while left:
+            first = left[0]
+            same = [one for one in left if np.max(np.abs(table[one] - table[first])) <= _SAME]
+            left = [one for one in left if one not in same]
+            chi2 = float(np.mean(np.minimum(residuals[order[first]] ** 2, _MOST_RESIDUAL**2)))
+            arrays = tuple(self.found[order[one]] for one in same)
+            found.append(CandidateClass(float(sum(probabilities[order[one]] for one in same)), arrays, chi2))
+        return sorted(found, key=lambda one: -one.probability)

@@ -1,0 +1,96 @@
+"""What a test would give, were the target such an array: simulated, once for all that load their members alike.
+
+Invariants:
+
+- A prediction is a run of the simulator. Where two arrays give their members the same shares of a test's reads, one run
+  serves both; writes are run for each array, but on members of the same shares of starts.
+- The seed of a prediction is never that of the target, so that no draw is shared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from raidlab.measure.probe.ask import ProbeTest, SimulatedBox, rate_of, simulated_box
+from raidlab.measure.probe.hypotheses import Hypothesis
+from raidlab.reading import Plain
+
+# A test's multiples before it begins on the same members again; of more, so many stand for all.
+_MOST_MULTIPLES = 1024
+_SEEDS = (1_000_003, 1_000_033)
+
+# Shares are told apart to one in so many.
+_PARTS = 64
+
+Signature = tuple[str, tuple[tuple[int, ...], ...]]
+
+
+class Reach(NamedTuple):
+    """Where a test's requests may begin."""
+
+    period_bytes: int
+    positions: tuple[int, ...]
+
+
+@cache
+def shares_of(test: Reach, one: Hypothesis) -> Signature:
+    """How a test's starts are dealt to the members: what is the same loads them alike."""
+    sets, places = one.shape.sets, one.shape.places
+    if one.cycle_bytes:
+        turns = one.cycle_bytes // math.gcd(one.cycle_bytes, test.period_bytes)
+        step = max(1, turns // _MOST_MULTIPLES)
+        # Not in step with anything that repeats in powers of two.
+        step += step > 1 and step % 2 == 0
+        starts = np.add.outer(np.arange(0, turns, step) * test.period_bytes, np.array(test.positions))
+        counts = np.bincount(places[starts.ravel() // one.chunk_bytes % len(places)], minlength=len(sets))
+    else:
+        counts = np.ones(1, dtype=np.intp)
+    shares = np.rint(_PARTS * counts / counts.sum()).astype(int)
+    dealt = sorted((int(share), members) for share, members in zip(shares, sets, strict=True) if share)
+    if not one.shape.has_copies:
+        return "", tuple((share,) for share, _ in dealt)
+    names: dict[int, int] = {}
+    renamed = [(share, *(names.setdefault(member, len(names)) for member in members)) for share, members in dealt]
+    return f"{one.shape.level} {one.shape.detail}", tuple(renamed)
+
+
+@dataclass
+class Predictor:
+    """Predictions with members of one kind, each made once."""
+
+    member: Mapping[str, Plain]
+    rotating: bool
+    by_period: bool = False
+    """Whether the distance of requests matters to a member, as to flash whose dies are dealt in turn."""
+    _known: dict[tuple[object, ...], float] = field(default_factory=dict)
+
+    def log_rate(self, test: ProbeTest, one: Hypothesis) -> float:
+        """The logarithm of the requests a second."""
+        key: tuple[object, ...] = (
+            test.op,
+            test.size_bytes,
+            test.depth,
+            shares_of(Reach(test.period_bytes, test.positions), one),
+        )
+        if self.by_period:
+            key = (*key, test.period_bytes)
+        if test.op == "write":
+            key = (*key, one, test.period_bytes, test.positions)
+        if key not in self._known:
+            self._known[key] = self._simulated(test, one)
+        return self._known[key]
+
+    def _simulated(self, test: ProbeTest, one: Hypothesis) -> float:
+        seeds = _SEEDS[: 1 if self.by_period or test.op == "write" else 2]
+        rates = [rate_of(self.box(one, seed), test, seed) for seed in seeds]
+        return math.log(sum(rates) / len(rates))
+
+    def box(self, one: Hypothesis, seed: int = _SEEDS[0]) -> SimulatedBox:
+        """The array itself, to be asked."""
+        return simulated_box(one.tree, self.member, one.policy(rotating=self.rotating), seed)

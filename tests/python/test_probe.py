@@ -1,0 +1,279 @@
+"""``raidlab probe``: simulated arrays are named rightly or honestly not, and nothing is sure and wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from raidlab.cli.app import app
+from raidlab.errors import RaidlabError
+from raidlab.measure.probe import ProbeAnswer, ProbeRequest, probe_simulated
+from raidlab.measure.probe.ask import PAGE, ProbeTest
+from raidlab.measure.probe.hypotheses import ArrayShape, Hypothesis, shapes
+from raidlab.measure.probe.picture import picture
+from raidlab.measure.probe.predict import Reach, shares_of
+from raidlab.measure.probe.words import as_document, sentence
+from raidlab.study.cell import CellCache
+from raidlab.study.device import DeviceModel, load_device
+
+KIB = 1024
+# Twelve levels, rotations and layouts; from 1 to 12 members; chunks from 16 to 512 KiB.
+ARRAYS = (
+    ("single", 1, "", 0),
+    *(("raid0", members, "", chunk) for members, chunk in ((2, 64), (3, 512), (4, 16), (6, 128), (8, 64), (12, 256))),
+    *(("raid1", members, "", 0) for members in (2, 3)),
+    *(("raid10", members, "near2", chunk) for members, chunk in ((4, 64), (5, 64), (6, 512), (8, 16))),
+    ("raid10", 4, "far2", 64),
+    ("raid10", 5, "offset2", 128),
+    *(("raid5", members, "left_symmetric", chunk) for members, chunk in ((3, 64), (4, 512), (5, 64), (8, 128))),
+    ("raid5", 5, "left_asymmetric", 64),
+    ("raid5", 5, "right_symmetric", 64),
+    ("raid5", 5, "right_asymmetric", 32),
+    ("raid5", 5, "parity_last", 64),
+    *(("raid6", members, "left_symmetric", chunk) for members, chunk in ((4, 64), (6, 512), (8, 64))),
+    ("raid6", 6, "right_asymmetric", 128),
+    ("raid50", 6, "2", 64),
+)
+RAID5 = Hypothesis(ArrayShape("raid5", 5, "left_symmetric"), 64 * KIB)
+RAID10 = Hypothesis(ArrayShape("raid10", 4, "near2"), 64 * KIB)
+
+
+def array(level: str, members: int, detail: str, chunk_kib: int) -> Hypothesis:
+    return Hypothesis(ArrayShape(level, members, detail), chunk_kib * KIB)
+
+
+def device(name: str) -> DeviceModel:
+    return load_device(name, Path())
+
+
+def probed(
+    truth: Hypothesis,
+    name: str,
+    *,
+    known: bool = True,
+    writes: bool = False,
+    members: tuple[int, int] = (2, 12),
+    seed: int = 1,
+) -> ProbeAnswer:
+    model = device(name)
+    asked = ProbeRequest(truth.title, members, model if known else None, writes, seed=seed)
+    return probe_simulated(truth.tree, model, asked)
+
+
+def is_among(truth: Hypothesis, found: ProbeAnswer, classes: int | None = None) -> bool:
+    arrays = [one for group in found.classes[:classes] for one in group.arrays]
+    return any((one.shape, one.chunk_bytes) == (truth.shape, truth.chunk_bytes) for one in arrays)
+
+
+def command(*words: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, [*map(str, words)])
+    if isinstance(result.exception, RaidlabError):
+        return result.exception.exit_code, str(result.exception)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["hdd-7200", "fixed-100us"])
+def test_arrays_of_known_members_are_found_by_reads(name: str) -> None:
+    found = {array(*one): probed(array(*one), name, seed=100 + number) for number, one in enumerate(ARRAYS)}
+    assert len(found) == 28
+    missed = [truth.title for truth, answer in found.items() if not is_among(truth, answer)]
+    assert len(missed) <= 0.05 * len(found), missed
+    elsewhere = [truth.title for truth, answer in found.items() if not is_among(truth, answer, 1)]
+    assert len(elsewhere) <= 0.15 * len(found), elsewhere
+    sure = {truth: answer for truth, answer in found.items() if answer.verdict.startswith("sure")}
+    assert not [truth.title for truth, answer in sure.items() if not is_among(truth, answer, 1)]
+    assert len(sure) >= 0.85 * len(found)
+    assert max(len(answer.lines) for answer in found.values()) <= 60
+    assert max(answer.busy_ns for answer in found.values()) <= 180e9
+
+
+@pytest.mark.slow
+def test_without_known_members_the_truth_is_among_the_candidates() -> None:
+    found = {
+        array(*one): probed(array(*one), "hdd-7200", known=False, seed=100 + number)
+        for number, one in enumerate(ARRAYS)
+    }
+    missed = [truth.title for truth, answer in found.items() if not is_among(truth, answer)]
+    assert len(missed) <= 0.05 * len(found), missed
+
+
+@pytest.mark.slow
+def test_writes_tell_what_reads_cannot() -> None:
+    by_reads, by_writes = probed(RAID5, "hdd-7200"), probed(RAID5, "hdd-7200", writes=True)
+    assert by_reads.verdict == "sure of a class" and by_reads.needs == ("--destroy",)
+    assert {"raid0", "raid5"} <= {one.shape.level for one in by_reads.classes[0].arrays}
+    assert {one.shape for one in by_writes.classes[0].arrays} == {RAID5.shape}
+    assert by_writes.classes[0].probability > 0.9
+
+
+def test_a_mirror_is_told_from_a_stripe_by_what_its_members_do() -> None:
+    known = probed(RAID10, "fixed-100us", members=(2, 5))
+    assert (known.verdict, sentence(known)) == ("sure", "Sure (99.9 %): RAID 10 of 4, 64 KiB chunks, near2.")
+    assert len(known.lines) <= 60
+    drawn = picture(known)
+    assert drawn.specifications() and drawn.caption == sentence(known)
+    document = as_document(known)
+    assert json.loads(json.dumps(document)) == document
+    assert len(picture(known).panels) == 1
+
+
+def test_members_that_serve_many_at_a_time_must_be_known() -> None:
+    found = probed(RAID5, "fixed-100us", known=False)
+    assert (found.verdict, found.needs) == ("members unknown", ("--member",))
+    assert "reads are served at a time" in sentence(found)
+
+
+def test_what_no_hypothesis_explains_is_no_known_array() -> None:
+    # Members of another speed than said, by far: nothing explains the rates.
+    model = device("fixed-100us")
+    slower = replace(model, parameters={**model.parameters, "read_us": 300.0})
+    found = probe_simulated(RAID10.tree, model, ProbeRequest("box", (4, 4), slower))
+    assert found.verdict == "no known array"
+    assert "No known array" in sentence(found)
+
+
+def test_a_cache_above_is_said() -> None:
+    model = device("hdd-7200")
+    cache = CellCache(line=4096, fetch=64 * KIB, read_room=64 * KIB * KIB, dirty_room=KIB * KIB)
+    found = probe_simulated(RAID5.tree, model, ProbeRequest("box", member=model), cache=cache)
+    assert found.verdict == "a cache answers" and not found.classes
+    assert sentence(found).startswith("A cache answers")
+
+
+@pytest.mark.slow
+def test_a_cache_that_answers_writes_is_said() -> None:
+    model = device("hdd-7200")
+    cache = CellCache(
+        line=4096, fetch=64 * KIB, read_room=KIB * KIB, dirty_room=64 * KIB * KIB, write_back_up_to=KIB * KIB
+    )
+    found = probe_simulated(RAID5.tree, model, ProbeRequest("box", member=model, writes=True), cache=cache)
+    assert found.writes_cached and "A cache answers writes" in sentence(found)
+    assert is_among(RAID5, found, 1) and found.needs == ("the cache switched off",)
+    assert not [line for line in found.lines if line.op == "write"]
+
+
+def test_chunks_lie_where_the_engine_says() -> None:
+    # RAID 5 left-symmetric deals chunk i to member i mod n, as RAID 0 does; other rotations do not.
+    assert ArrayShape("raid5", 5, "left_symmetric").sets == [(member,) for member in range(5)]
+    assert list(ArrayShape("raid5", 5, "left_symmetric").places) == list(range(5)) * 8
+    assert ArrayShape("raid10", 4, "far2").sets == [(0, 1), (0, 3), (1, 2), (2, 3)]
+    all_of_five = Reach(5 * 4 * 3 * 4096 * KIB, (0,))
+    assert shares_of(all_of_five, RAID5) == ("", ((64,),))
+    assert len(shares_of(Reach(PAGE, (0,)), RAID5)[1]) == 5
+    assert len(shares_of(Reach(320 * KIB, (0, 64 * KIB)), RAID5)[1]) == 2
+    assert {shape.level for shape in shapes(2, 12)} == {
+        "single",
+        "raid0",
+        "raid1",
+        "raid10",
+        "raid5",
+        "raid6",
+        "raid50",
+    }
+
+
+def test_starts_are_multiples_of_the_period_within_the_target() -> None:
+    test = ProbeTest("some", 320 * KIB, (0, 64 * KIB))
+    starts = test.starts(10**9, 500, 7)
+    assert starts == test.starts(10**9, 500, 7) != test.starts(10**9, 500, 8)
+    assert {start % (320 * KIB) for start in starts} == {0, 64 * KIB}
+    assert max(starts) + PAGE <= 10**9
+
+
+@pytest.mark.slow
+def test_a_file_is_probed_and_only_read(tmp_path: Path) -> None:
+    data = tmp_path / "box.img"
+    data.write_bytes(bytes(64 * KIB * KIB))
+    before = data.stat().st_mtime_ns
+    status, text = command("probe", data, "--members", "2-3", "--budget", "7200ms", "--json")
+    assert status == 0, text
+    answer = json.loads(text)
+    # A file on a machine that others use may look like anything; what is said of it is never more than was seen.
+    assert answer["verdict"] in (
+        "sure",
+        "sure of a class",
+        "not sure",
+        "no known array",
+        "a cache answers",
+        "members unknown",
+    )
+    assert data.stat().st_mtime_ns == before
+
+
+@pytest.mark.slow
+def test_a_loop_device_is_one_disk_or_not_named(tmp_path: Path, loops: Callable[[Path], str]) -> None:
+    backing = tmp_path / "backing.img"
+    backing.write_bytes(bytes(64 * KIB * KIB))
+    status, text = command("probe", loops(backing), "--members", "2-3", "--budget", "7200ms", "--json")
+    assert status == 0, text
+    assert not_wrong(json.loads(text), "single"), text
+
+
+@pytest.mark.slow
+def test_a_file_of_btrfs_over_loop_devices_is_not_named_wrongly(tmp_path: Path, loops: Callable[[Path], str]) -> None:
+    if shutil.which("mkfs.btrfs") is None:
+        pytest.skip("no mkfs.btrfs")
+    devices = []
+    for number in range(2):
+        backing = tmp_path / f"{number}.img"
+        with backing.open("wb") as file:
+            file.truncate(256 * KIB * KIB)
+        devices.append(loops(backing))
+    made = subprocess.run(
+        ["mkfs.btrfs", "-q", "-d", "raid0", "-m", "raid1", *devices], capture_output=True, text=True, check=False
+    )
+    place = tmp_path / "mounted"
+    place.mkdir()
+    mounted = subprocess.run(["mount", devices[0], str(place)], capture_output=True, text=True, check=False)
+    if made.returncode or mounted.returncode:
+        pytest.skip(f"no btrfs to be had: {made.stderr.strip()}{mounted.stderr.strip()}")
+    try:
+        data = place / "box.img"
+        data.write_bytes(os.urandom(64 * KIB * KIB))
+        status, text = command("probe", data, "--members", "2-3", "--budget", "7200ms", "--json")
+        assert status == 0, text
+        assert not_wrong(json.loads(text), "raid0"), text
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def not_wrong(answer: Any, level: str) -> bool:
+    """Whether an answer has the level in its likeliest class, or is sure of nothing."""
+    return not answer["verdict"].startswith("sure") or any(
+        one["level"] == level for one in answer["classes"][0]["arrays"]
+    )
+
+
+def test_mistakes_are_one_line(tmp_path: Path) -> None:
+    small = tmp_path / "small.img"
+    small.write_bytes(bytes(512 * KIB))
+    raid5 = "raid5(5, chunk=64KiB)"
+    for words, said in (
+        ((), "exactly one of them"),
+        (("memory",), "nothing whose members"),
+        ((small,), "no period fits"),
+        ((small, "--budget", "1s"), "--budget"),
+        ((small, "--members", "1-20"), "--members"),
+        ((small, "--member", "hdd-72"), "--member"),
+        ((small, "--device", "hdd-7200"), "--device"),
+        ((small, "--destroy", "/dev/null"), "--destroy"),
+        ((small, "--destroy", small), "no block device"),
+        (("--sim", raid5), "--sim"),
+        (("--sim", "raid5(2)", "--device", "hdd-7200"), "raid5(2)"),
+        (("--sim", raid5, "--device", "hdd-7200", "--destroy", "x"), "--destroy"),
+        ((tmp_path / "none",), "there is no such"),
+    ):
+        status, text = command("probe", *words)
+        assert (status, said in text) == (2, True), (words, text)
