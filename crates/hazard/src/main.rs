@@ -115,6 +115,8 @@ struct ScheduleCounts {
     succeeded: AtomicU64,
     failed: AtomicU64,
     rebuilt: AtomicU64,
+    scrubbed: AtomicU64,
+    rotten: AtomicU64,
     of_level: [AtomicU64; LEVELS.len()],
     broken: AtomicBool,
 }
@@ -130,6 +132,8 @@ impl ScheduleCounts {
                 self.succeeded.fetch_add(machine.succeeded, Relaxed);
                 self.failed.fetch_add(machine.failed, Relaxed);
                 self.rebuilt.fetch_add(machine.rebuilt, Relaxed);
+                self.scrubbed.fetch_add(machine.scrubbed, Relaxed);
+                self.rotten.fetch_add(machine.rotten, Relaxed);
                 self.of_level[machine.level].fetch_add(1, Relaxed);
             }
             Err(broken) => {
@@ -158,10 +162,12 @@ impl ScheduleCounts {
         let per_s = f64_from(done) / took.as_secs_f64();
         println!("{done} schedules in {:.1} s, {per_s:.0} a second", took.as_secs_f64());
         println!(
-            "{} requests done, {} refused, {} members rebuilt",
+            "{} requests done, {} refused, {} members rebuilt, {} scrubs, {} rotten sectors mended",
             self.succeeded.load(Relaxed),
             self.failed.load(Relaxed),
-            self.rebuilt.load(Relaxed)
+            self.rebuilt.load(Relaxed),
+            self.scrubbed.load(Relaxed),
+            self.rotten.load(Relaxed)
         );
         for (level, count) in LEVELS.iter().zip(&self.of_level) {
             println!("  {:4.1} %  {level}", 100.0 * f64_from(count.load(Relaxed)) / f64_from(done.max(1)));

@@ -12,6 +12,7 @@
 //! - Nothing is taken out of the queue of ready nodes: what a draining window has there is dropped when its turn comes.
 
 use super::locks::collect;
+use super::rebuild::Rebuild;
 use super::{Array, Event, LockMode, Owner, RequestState, Window, WindowPhase};
 use crate::layout::Layout;
 use crate::plan::{narrow, place, BadExtent, Body, MemberViews, Plan, Planner, NONE};
@@ -91,6 +92,8 @@ impl Array {
                     reads_left: 0,
                     held: Vec::new(),
                     bad: Vec::new(),
+                    wrong: Vec::new(),
+                    mends: false,
                 });
                 place(self.windows.len()) - 1
             }
@@ -100,6 +103,8 @@ impl Array {
         (window.owner, window.extent, window.locks, window.blockers) = (owner, extent, NONE, 0);
         (window.outstanding, window.second_looks, window.run_sectors) = (0, 0, 0);
         window.bad.clear();
+        window.wrong.clear();
+        window.mends = false;
         id
     }
 
@@ -246,6 +251,13 @@ impl Array {
 
     fn plan_window(&mut self, id: u32) -> Result<(), RequestError> {
         let window = &mut self.windows[id as usize];
+        if let Owner::Rebuild(work) = window.owner {
+            let Rebuild { node, scrubs, .. } = self.rebuilds[work as usize];
+            if scrubs {
+                self.scratch.run_sectors = window.run_sectors;
+                return self.plan_scrub(id, node);
+            }
+        }
         self.scratch.run_sectors = window.run_sectors;
         let mut planner = Planner {
             layout: &self.layout,
@@ -411,6 +423,9 @@ impl Array {
 
     /// The window is over: frees its locks and, if it was the last, reports the request.
     fn retire(&mut self, id: u32, error: Option<RequestError>) {
+        if error.is_none() && !self.rebuilds.is_empty() && self.goes_over_again(id) {
+            return;
+        }
         if error.is_none() || !self.views.is_weak(Weakness::LocksKeptAfterError) {
             self.unlock(id);
         }
