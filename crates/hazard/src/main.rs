@@ -103,6 +103,7 @@ fn run(schedule: &FaultSchedule) -> Result<Option<raidlab_hazard::machine::Machi
 
 /// Tells of a broken promise, in short.
 fn tell(schedule: FaultSchedule, broken: BrokenPromise) {
+    eprintln!("raw {} --replay {}", broken.what, schedule.seed);
     let (schedule, broken) = shrink(schedule, broken);
     eprintln!("broken: {}\n  {}\n  raidlab-hazard {schedule}", broken.what, schedule.tree());
 }

@@ -116,11 +116,25 @@ fn is_within(layout: &Layout, node: NodeId, id: NodeId) -> bool {
     node == id || layout.node(node).children.iter().any(|&child| is_within(layout, child, id))
 }
 
+/// Sectors of the node that those above it use: what lies behind may hold anything, once the node was lost and came back.
+fn used_sectors(layout: &Layout, id: NodeId) -> u64 {
+    let Some(parent) = layout.nodes.iter().find(|node| node.children.contains(&id)) else {
+        return layout.node(id).capacity;
+    };
+    let (mut end, whole) = (0, Extent::new(0, used_sectors(layout, parent.id)));
+    for_level!(parent, level => level.for_each_share(parent, whole, |child, part| {
+        if child == id {
+            end = end.max(part.end());
+        }
+    }));
+    end
+}
+
 /// Sectors of each child that a scrub goes over, and of a unit: chunks are compared with their first copies.
 fn measures_of_scrub(layout: &Layout, id: NodeId) -> (u64, u64) {
-    let node = layout.node(id);
+    let (node, used) = (layout.node(id), used_sectors(layout, id));
     let mut end = 0;
-    for_level!(node, level => level.for_each_share(node, Extent::new(0, node.capacity), |_, part| {
+    for_level!(node, level => level.for_each_share(node, Extent::new(0, used), |_, part| {
         if part.lba == 0 {
             end = end.max(part.end());
         }
