@@ -386,7 +386,8 @@ impl<L: Generator> CellRun<'_, L> {
     /// Whether contents can be compared: members are real, and all there.
     fn compares(&self, engine: &Engine) -> bool {
         let config = self.config;
-        let whole = config.missing.is_empty() && config.faults.is_empty() && config.events.is_empty();
+        let whole = config.missing.is_empty() && config.faults.is_empty();
+        let whole = whole && config.events.iter().all(|event| event.scrub.is_some());
         config.content == ContentMode::Random && whole && keep_content(engine)
     }
 
@@ -448,6 +449,7 @@ impl<L: Generator> CellRun<'_, L> {
             verify: engine.verifier.map(|verifier| verifier.into_report()),
             failed_members: engine.failed_members,
             rebuilds: engine.rebuilds,
+            scrubs: engine.scrubs,
             data_loss: engine.outages.data_loss(),
             trace: engine.trace,
             inputs: engine.inputs,

@@ -91,6 +91,11 @@ impl Layout {
         Ok(layout)
     }
 
+    /// Whether any level bears a loss.
+    pub fn has_redundancy(&self) -> bool {
+        self.nodes.iter().any(|node| node.bears > 0)
+    }
+
     fn sectors(&self, what: &str, bytes: u64) -> Result<u64, SpecError> {
         let sector_bytes = u64::from(self.sector_bytes);
         if !bytes.is_multiple_of(sector_bytes) {
