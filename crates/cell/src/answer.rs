@@ -195,8 +195,9 @@ fn scrub_check(scrub: &ScrubResult) -> Value {
         ScrubKind::Resync => String::new(),
         _ => format!(" Mismatches: {mismatches} sectors{written}."),
     };
-    let evidence =
-        format!("The {word} that began at {begun:.1} s {how_far}.{found} Unreadable sectors mended: {mended}{left_out}.");
+    let evidence = format!(
+        "The {word} that began at {begun:.1} s {how_far}.{found} Unreadable sectors mended: {mended}{left_out}."
+    );
     let finds = left_out_bytes > 0 || (kind != ScrubKind::Resync && mismatches > 0);
     json!({"name": "scrub", "verdict": if finds { "WARN" } else { "PASS" }, "evidence": evidence, "mend": ""})
 }

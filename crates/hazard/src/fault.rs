@@ -78,8 +78,9 @@ impl FromStr for MemberFault {
     type Err = String;
 
     fn from_str(text: &str) -> Result<MemberFault, String> {
-        let wrong =
-            || format!("{text}: accepted are lost:LEAF@STEP, found-lost:, bad:LEAF/SECTOR@, write-error:, new:, check:, repair:, resync:");
+        let wrong = || {
+            format!("{text}: accepted are lost:LEAF@STEP, found-lost:, bad:LEAF/SECTOR@, write-error:, new:, check:, repair:, resync:")
+        };
         let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
         let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
         let (place, at) = rest.split_once('@').ok_or_else(wrong)?;
@@ -90,7 +91,9 @@ impl FromStr for MemberFault {
             ("bad", Some(lba)) => MemberFaultKind::BadSector { lba: number(lba)? },
             ("write-error", None) => MemberFaultKind::WriteError,
             ("new", None) => MemberFaultKind::Replacement,
-            (kind, None) => MemberFaultKind::Scrub(SCRUBS.into_iter().find(|one| word(*one) == kind).ok_or_else(wrong)?),
+            (kind, None) => {
+                MemberFaultKind::Scrub(SCRUBS.into_iter().find(|one| word(*one) == kind).ok_or_else(wrong)?)
+            }
             _ => return Err(wrong()),
         };
         Ok(MemberFault { at: number(at)?, leaf: leaf.parse().map_err(|_| wrong())?, kind })

@@ -10,9 +10,7 @@ use super::fault::{FaultRates, MemberFault, MemberFaultKind, SCRUBS};
 use super::model::ReferenceModel;
 use super::trees::{sound, Losses};
 use super::{combine, move_pieces, Bench};
-use raidlab_array::{
-    Array, ArrayOp, Event, Layout, MemberState, Policy, RebuildThrottle, ScrubKind, Tree, OF_ARRAY,
-};
+use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, Policy, RebuildThrottle, ScrubKind, Tree, OF_ARRAY};
 use raidlab_types::{
     CounterRng, Extent, Instant, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, Seed,
 };
@@ -448,7 +446,10 @@ impl Machine {
         });
         // What is mended below is not seen again above.
         let (most, least) = (checked, checked.min(1));
-        assert!((least..=most).contains(&repaired) && left == 0, "{checked} mismatches, {repaired} repaired, {left} left");
+        assert!(
+            (least..=most).contains(&repaired) && left == 0,
+            "{checked} mismatches, {repaired} repaired, {left} left"
+        );
         self.rotten += repaired;
     }
 

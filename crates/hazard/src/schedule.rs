@@ -63,15 +63,8 @@ pub const MIXES: [FaultRates; 6] = [
     FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, replacements: 50, scrubs: 10, beyond: true, ..NOTHING },
 ];
 
-const NOTHING: FaultRates = FaultRates {
-    deaths: 0,
-    bad_sectors: 0,
-    write_errors: 0,
-    replacements: 0,
-    scrubs: 0,
-    rot: false,
-    beyond: false,
-};
+const NOTHING: FaultRates =
+    FaultRates { deaths: 0, bad_sectors: 0, write_errors: 0, replacements: 0, scrubs: 0, rot: false, beyond: false };
 
 /// Requests of a schedule as it is drawn.
 const REQUESTS: u64 = 40;

@@ -7,7 +7,9 @@
 //! Reference: md(4), section RAID10; the maps that md writes are in `tests/golden`.
 
 use super::choice::{choose_copy, Candidates, MdBalance};
-use super::{chunks, compare_copies, locked_pieces, runs, ChunkPart, Content, Level, NodeLayout, Personality, Surroundings};
+use super::{
+    chunks, compare_copies, locked_pieces, runs, ChunkPart, Content, Level, NodeLayout, Personality, Surroundings,
+};
 use crate::layout::{Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};

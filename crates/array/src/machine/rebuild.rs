@@ -115,8 +115,7 @@ impl Rebuild {
 
 /// The ancestors of a leaf, the nearest first, each with the position of the one before.
 fn ancestors(layout: &Layout, leaf: LeafId) -> Vec<(NodeId, u32)> {
-    let is_leaf = |node: &&Node| matches!(node.level, Level::Member(Member { leaf: l }) if l == leaf);
-    layout.nodes.iter().find(is_leaf).map_or(Vec::new(), |node| ancestors_of(layout, node.id))
+    ancestors_of(layout, layout.node_of(leaf))
 }
 
 /// Those of the ancestors, the nearest first, that a unit locks with its node: up to the topmost that bears losses.

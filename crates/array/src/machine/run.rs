@@ -13,8 +13,9 @@
 
 use super::locks::collect;
 use super::rebuild::Rebuild;
+use super::scrub::is_within;
 use super::{Array, Event, LockMode, Owner, RequestState, Window, WindowPhase};
-use crate::layout::Layout;
+use crate::layout::{Layout, NodeId};
 use crate::plan::{narrow, place, BadExtent, Body, MemberViews, Plan, Planner, NONE};
 use crate::policy::MemberState;
 use crate::weakness::Weakness;
@@ -194,6 +195,9 @@ impl Array {
             match self.plan_window(id) {
                 Ok(()) => self.start_plan(id),
                 Err(_) if self.look_closer(id) || self.look_again(id) => self.runnable.push_back(id),
+                Err(RequestError::BeyondTolerance { node, .. }) if self.gives_up_member(id, node) => {
+                    self.runnable.push_back(id);
+                }
                 Err(error) => self.retire(id, Some(error)),
             }
         }
@@ -247,6 +251,26 @@ impl Array {
             window.second_looks += 1;
         }
         again
+    }
+
+    /// Whether a write goes on without a member of `node`, of which what it had to read there can be had from nobody: the
+    /// write of a nested node that has failed costs the node, as it does with md, where those above bear that.
+    #[cold]
+    fn gives_up_member(&mut self, id: u32, node: NodeId) -> bool {
+        let Some(RequestState { request, node: volume, .. }) = self.request_of(id) else { return false };
+        if request.kind != RequestKind::Write || node == *volume {
+            return false;
+        }
+        let below = |bad: &&BadExtent| is_within(&self.layout, node, self.layout.node_of(bad.leaf));
+        let Some(leaf) = self.windows[id as usize].bad.iter().find(below).map(|bad| bad.leaf) else { return false };
+        let mut without = self.views.clone();
+        without.set_state(&self.layout, leaf, MemberState::Failed);
+        if !self.views.leaf(leaf).writes() || without.is_unsure(*volume) {
+            return false;
+        }
+        self.set_member_state(leaf, MemberState::Failed);
+        self.events.push_back(Event::MemberFailed { leaf });
+        true
     }
 
     fn plan_window(&mut self, id: u32) -> Result<(), RequestError> {

@@ -112,7 +112,7 @@ fn redundant(layout: &Layout) -> impl Iterator<Item = NodeId> + '_ {
 }
 
 /// Whether `id` is the node or lies below it.
-fn is_within(layout: &Layout, node: NodeId, id: NodeId) -> bool {
+pub(super) fn is_within(layout: &Layout, node: NodeId, id: NodeId) -> bool {
     node == id || layout.node(node).children.iter().any(|&child| is_within(layout, child, id))
 }
 
@@ -210,7 +210,8 @@ impl Array {
         let mut place = 0;
         while place < scrub.to_come.len() {
             let id = scrub.to_come[place];
-            let others = scrub.to_come.iter().copied().chain(rebuilds.iter().filter(|(_, w)| w.scrubs).map(|(_, w)| w.node));
+            let others =
+                scrub.to_come.iter().copied().chain(rebuilds.iter().filter(|(_, w)| w.scrubs).map(|(_, w)| w.node));
             if others.filter(|&other| other != id).any(|other| is_within(layout, id, other)) {
                 place += 1;
                 continue;
@@ -317,7 +318,8 @@ mod tests {
         assert_eq!(culprit(&copies, [&[5, 1], &[0, 0]]), Some(1));
         assert_eq!(culprit(&copies, [&[0, 0], &[5, 9]]), Some(2));
         assert_eq!(culprit(&copies, [&[5, 0], &[5, 9]]), None, "two of them differ");
-        let columns: Vec<Input> = (0..4).map(|i| input([1, gf::exp(i)])).chain([input([1, 0]), input([0, 1])]).collect();
+        let columns: Vec<Input> =
+            (0..4).map(|i| input([1, gf::exp(i)])).chain([input([1, 0]), input([0, 1])]).collect();
         for (wrong, column) in columns.iter().enumerate() {
             let sums = column.coefficients.map(|c| [gf::mul(c, 7), gf::mul(c, 200)]);
             assert_eq!(culprit(&columns, [&sums[0], &sums[1]]), Some(wrong));

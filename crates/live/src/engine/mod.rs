@@ -44,9 +44,7 @@ use compute::Combiner;
 use faults::Faults;
 use flight::Flights;
 use priority::Precedence;
-use raidlab_array::{
-    Array, ArrayOp, Befallen, Event, MemberState, Mismatch, Outages, RebuildResult, ScrubResult,
-};
+use raidlab_array::{Array, ArrayOp, Befallen, Event, MemberState, Mismatch, Outages, RebuildResult, ScrubResult};
 use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestKind, RequestTag, Seed};
 use run_clock::RunClock;
