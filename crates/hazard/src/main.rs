@@ -101,9 +101,9 @@ fn run(schedule: &FaultSchedule) -> Result<Option<raidlab_hazard::machine::Machi
     Ok(ran)
 }
 
-/// Tells of a broken promise, in short.
+/// Tells of a broken promise, at once and then in short.
 fn tell(schedule: FaultSchedule, broken: BrokenPromise) {
-    eprintln!("raw {} --replay {}", broken.what, schedule.seed);
+    eprintln!("broken: {}\n  --replay {}, to be made short", broken.what, schedule.seed);
     let (schedule, broken) = shrink(schedule, broken);
     eprintln!("broken: {}\n  {}\n  raidlab-hazard {schedule}", broken.what, schedule.tree());
 }
@@ -248,7 +248,10 @@ fn replayed(seed: u64, asked: Arguments) -> bool {
     let weakness = asked.weaknesses.first().copied();
     let schedule = FaultSchedule { requests, faults: asked.faults, order: asked.order, weakness, ..drawn };
     match run(&schedule) {
-        Err(broken) => eprintln!("broken: {}\n  {}\n  raidlab-hazard {schedule}", broken.what, schedule.tree()),
+        Err(broken) => {
+            let written = FaultSchedule { faults: Some(broken.faults), ..schedule };
+            eprintln!("broken: {}\n  {}\n  raidlab-hazard {written}", broken.what, written.tree());
+        }
         Ok(None) => println!("no array: a member is too small for {}", schedule.tree()),
         Ok(Some(machine)) => {
             println!(

@@ -13,9 +13,9 @@
 
 use super::rebuild::{measures, Rebuild};
 use super::{split, Array, ComputeWork, Event, Owner, WindowPhase};
-use crate::layout::{Layout, NodeId};
-use crate::level::{for_level, Personality};
-use crate::plan::{ComputeKind, Input, Planner, Space, WrongExtent};
+use crate::layout::{Layout, Node, NodeId};
+use crate::level::{for_level, Content, Personality};
+use crate::plan::{place, ComputeKind, Input, Planner, Space, WrongExtent};
 use crate::throttle::{Pace, RebuildThrottle};
 use raidlab_types::{gf, Extent, Instant, OpId, SpecError};
 use serde::{Deserialize, Serialize};
@@ -118,16 +118,27 @@ pub(super) fn is_within(layout: &Layout, node: NodeId, id: NodeId) -> bool {
 
 /// Sectors of the node that those above it use: what lies behind may hold anything, once the node was lost and came back.
 fn used_sectors(layout: &Layout, id: NodeId) -> u64 {
-    let Some(parent) = layout.nodes.iter().find(|node| node.children.contains(&id)) else {
-        return layout.node(id).capacity;
-    };
-    let (mut end, whole) = (0, Extent::new(0, used_sectors(layout, parent.id)));
-    for_level!(parent, level => level.for_each_share(parent, whole, |child, part| {
+    let node = layout.node(id);
+    let of_parent = |parent: &&Node| parent.children.contains(&id);
+    let Some(parent) = layout.nodes.iter().find(of_parent) else { return node.capacity };
+    let position = parent.children.iter().position(|&child| child == id).map_or(0, place);
+    let (mut end, used) = (0, used_sectors(layout, parent.id));
+    for_level!(parent, level => level.for_each_share(parent, Extent::new(0, used), |child, part| {
         if child == id {
             end = end.max(part.end());
         }
     }));
-    end
+    // The last row may not have a chunk for every child.
+    let is_used = |lba: u64| match for_level!(parent, level => level.content(parent, position, lba)) {
+        Content::Data(up) => up < used,
+        Content::Parity(_) => true,
+        Content::Unused => false,
+    };
+    while end > 0 && !is_used(end - 1) {
+        end -= 1;
+    }
+    // Stripes are written whole.
+    end.next_multiple_of(node.alignment).min(node.capacity)
 }
 
 /// Sectors of each child that a scrub goes over, and of a unit: chunks are compared with their first copies.
