@@ -549,3 +549,15 @@ fn without_redundancy_there_is_nothing_to_go_over_and_one_scrub_waits_for_anothe
     array.stop_scrub();
     assert_eq!((array.poll_event(), array.check_idle()), (Some(Event::ScrubDone), Ok(())));
 }
+
+#[test]
+fn a_scrub_ends_where_a_nested_node_holds_nothing() {
+    // One row of chunks: two copies of one, and nothing on the third mirror.
+    let tree = Tree::parse(
+        "copies(mirror(member, member), mirror(member, member), mirror(member, member), layout=near2, chunk=4)",
+    );
+    let tree = tree.expect("a tree");
+    let mut array = Array::new(Layout::new(&tree, &[6; 6], 1).expect("compiles"), Policy::default());
+    let ops = scrubbed(&mut array, ScrubKind::Check, |_| Ok(()));
+    assert!(ops.iter().all(|o| o.leaf < 4) && ops.len() >= 6, "{ops:?}");
+}

@@ -218,9 +218,10 @@ class MemberEvent(Table):
     times: Annotated[float, Field(ge=1, le=1e6)] | None = None
     """Beside ``slow``: how many times as long all takes it from then on; ``1`` ends that."""
     scrub: Literal["check", "repair", "resync"] | None = None
-    """The array begins to go over all it holds, as md does by ``sync_action``: ``check`` compares and counts, ``repair``
-    also writes anew what is wrong, ``resync`` writes parities and second copies anew without comparing. All mend sectors
-    that cannot be read. Contents are compared on real members only; in the simulator none is ever wrong."""
+    """The array begins to go over all it holds, as md does by ``sync_action``: ``check`` compares and counts,
+    ``repair`` also writes anew what is wrong, ``resync`` writes parities and second copies anew without comparing. All
+    mend sectors that cannot be read. Contents are compared on real members only: in the simulator none is ever
+    wrong."""
     throttle: Throttle | None = None
     """Beside ``scrub``: what of their time the members spend on it, as in ``rebuild``; ``md`` when left out."""
     watch: MomentNs | None = None

@@ -123,6 +123,9 @@ fn used_sectors(layout: &Layout, id: NodeId) -> u64 {
     let Some(parent) = layout.nodes.iter().find(of_parent) else { return node.capacity };
     let position = parent.children.iter().position(|&child| child == id).map_or(0, place);
     let (mut end, used) = (0, used_sectors(layout, parent.id));
+    if used == 0 {
+        return 0;
+    }
     for_level!(parent, level => level.for_each_share(parent, Extent::new(0, used), |child, part| {
         if child == id {
             end = end.max(part.end());
@@ -145,6 +148,9 @@ fn used_sectors(layout: &Layout, id: NodeId) -> u64 {
 fn measures_of_scrub(layout: &Layout, id: NodeId) -> (u64, u64) {
     let (node, used) = (layout.node(id), used_sectors(layout, id));
     let mut end = 0;
+    if used == 0 {
+        return (0, 1);
+    }
     for_level!(node, level => level.for_each_share(node, Extent::new(0, used), |_, part| {
         if part.lba == 0 {
             end = end.max(part.end());
@@ -228,14 +234,15 @@ impl Array {
                 continue;
             }
             scrub.to_come.remove(place);
-            // What lies there is the business of the node above.
-            if views.is_lost(id) {
+            let sizes = measures_of_scrub(layout, id);
+            // What lies in a node that is lost is the business of the node above.
+            if views.is_lost(id) || sizes.0 == 0 {
                 continue;
             }
             let has_parity = for_level!(layout.node(id), level => level.locks_stripes());
             let pace = Pace::new(scrub.throttle, has_parity, self.now);
             let above = super::rebuild::locked_above(layout, id);
-            rebuilds.insert(Rebuild::new((id, above), measures_of_scrub(layout, id), pace, true));
+            rebuilds.insert(Rebuild::new((id, above), sizes, pace, true));
         }
         if !rebuilds.iter().any(|(_, work)| work.scrubs) {
             self.scrub = None;

@@ -1,7 +1,7 @@
 """What did the array find when it went over all it holds, and how long did that take?
 
-A run with a scrub is a run of that scrub: its figures are those of an array that works for itself as well. Every array and
-load has its own, and each is told.
+A run with a scrub is a run of that scrub: its figures are those of an array that works for itself as well. Every array
+and load has its own, and each is told.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = "scrub"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """PASS with how long each scrub took beside each load; WARN where redundancy did not agree, or could not be read."""
+    """PASS with how long each scrub took beside each load; WARN where redundancy did not agree or was not readable."""
     told = analysis.run.checks.filter(pl.col("check") == NAME)
     for point in analysis.points:
         rows = told.filter(pl.col("cell").is_in(point.cells[:1]))
