@@ -86,6 +86,8 @@ fn run_load<L: Generator>(
     observer: OnProgress<'_>,
     load: impl FnOnce(&Layout) -> Result<L, LiveError>,
 ) -> Result<LiveResult, LiveError> {
+    // What takes the place of a member is written, and what a scrub mends, even where clients only read.
+    let asks_to_write = asks_to_write || !config.events.is_empty();
     let (targets, layout) = open_array(config, config.content == ContentMode::Verify || asks_to_write)?;
     let (sector_bytes, volumes) = (layout.sector_bytes(), layout.volumes().to_vec());
     let mut load = load(&layout)?;
