@@ -401,6 +401,39 @@ def test_members_that_cannot_become_slow_are_refused(tmp_path: Path, keys: str, 
         run_study(file, out=tmp_path / "runs")
 
 
+def test_a_scrub_reads_every_member_once_and_the_report_says_so(tmp_path: Path) -> None:
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    events = 'events = [{ at = "0s", scrub = "check", throttle = { kind = "share", fraction = 1 }, watch = "0s" }]'
+    text = file.read_text(encoding="utf-8").replace("missing = [2]", events)
+    file.write_text(
+        text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "2s" }'), encoding="utf-8"
+    )
+    run = run_study(file, out=tmp_path / "runs")
+    analysis = analyse(run)
+    (found,) = (one for one in run_checks(analysis) if one.check == "scrub" and one.evidence.startswith("degraded"))
+    assert found.verdict == "PASS"
+    assert (
+        "The check that began at 0.0 s was over after" in found.evidence and "Mismatches: 0 sectors" in found.evidence
+    )
+    assert "(336 MB of members" in found.evidence
+    assert "check from 0 s (throttle: share)" in render(analysis, [], [])
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ('events = [{ at = "1s", scrub = "look" }]', r"events\[0\].scrub: 'look'.*accepted: check, repair, resync"),
+        ('events = [{ at = "1s", scrub = "check", fail = 1 }]', r"events\[0\]: does not say what befalls"),
+        ('events = [{ at = "1s", fail = 1, watch = "1s" }]', r"events\[0\]: does not say what befalls"),
+    ],
+)
+def test_scrubs_that_cannot_be_are_refused(tmp_path: Path, keys: str, message: str) -> None:
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    file.write_text(file.read_text(encoding="utf-8").replace("missing = [2]", keys), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        run_study(file, out=tmp_path / "runs")
+
+
 def test_a_volume_that_stands_says_its_state_itself(tmp_path: Path) -> None:
     file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
     whole = file.read_text(encoding="utf-8")

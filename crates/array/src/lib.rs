@@ -26,8 +26,10 @@ mod throttle;
 mod weakness;
 
 pub use layout::{Layout, LayoutMap, MapCell, NodeId};
-pub use machine::{Array, ArrayOp, ComputeWork, Event, WindowId, OF_ARRAY};
-pub use outages::{too_many_missing, Befallen, DataLoss, MemberEventSpec, Outages, RebuildResult, RebuildSpec};
+pub use machine::{Array, ArrayOp, ComputeWork, Event, Mismatch, ScrubCounts, ScrubKind, WindowId, OF_ARRAY};
+pub use outages::{
+    too_many_missing, Befallen, DataLoss, MemberEventSpec, Outages, RebuildResult, RebuildSpec, ScrubResult,
+};
 pub use plan::{ComputeKind, Piece, Plan, Space};
 pub use policy::{ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};
 pub use spec::{CopyKind, CopyLayout, Rotation, Tree};

@@ -1,5 +1,5 @@
-//! The members' bad days: who fails or becomes slow and when, who takes the place, and when a run that waits for that is
-//! over.
+//! The members' bad days: who fails or becomes slow and when, who takes the place, when the array goes over what it holds,
+//! and when a run that waits for that is over.
 //!
 //! Purpose: the same for every clock. A driver asks when something is due ([`Outages::next_at`]), has it done
 //! ([`Outages::take_step`]), and ends what a member is asked after its failure as [`Outages::outcome`] says.
@@ -7,7 +7,7 @@
 //! Invariant: a new member is put in once nothing more is to come from the old one.
 
 use crate::layout::Layout;
-use crate::machine::Array;
+use crate::machine::{Array, ScrubCounts, ScrubKind};
 use crate::policy::MemberState;
 use crate::throttle::RebuildThrottle;
 use raidlab_types::number::f64_from;
@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 
 /// How often it is looked whether something is still to come from a member that has failed.
 const LOOK_EVERY: Duration = Duration::from_ns(1_000_000);
+
+/// How often it is looked whether a scrub may begin: one goes on.
+const LOOK_FOR_SCRUB_EVERY: Duration = Duration::from_ns(100_000_000);
 
 /// Members are rebuilt while the load runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -38,7 +41,7 @@ impl RebuildSpec {
     }
 }
 
-/// What befalls a member while the load runs: it fails, or it becomes slow.
+/// What befalls a member while the load runs: it fails, or it becomes slow. Or the array goes over what it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemberEventSpec {
@@ -53,22 +56,46 @@ pub struct MemberEventSpec {
     /// How many times as long all takes it from then on; 1 ends that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<f64>,
+    /// The array begins to go over all it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrub: Option<ScrubKind>,
+    /// How fast it does; as md when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<RebuildThrottle>,
+    /// The run ends so many nanoseconds after that is over, if it is not over by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<u64>,
 }
 
 impl MemberEventSpec {
     /// A failure.
     pub fn failure(at: u64, leaf: LeafId) -> Self {
-        MemberEventSpec { at, fail: Some(leaf), slow: None, times: None }
+        MemberEventSpec { fail: Some(leaf), ..MemberEventSpec::nothing(at) }
     }
 
     /// From `at` on, all takes the member so many times as long.
     pub fn slowness(at: u64, leaf: LeafId, times: f64) -> Self {
-        MemberEventSpec { at, fail: None, slow: Some(leaf), times: Some(times) }
+        MemberEventSpec { slow: Some(leaf), times: Some(times), ..MemberEventSpec::nothing(at) }
+    }
+
+    /// At `at` the array begins to go over what it holds.
+    pub fn scrub(at: u64, kind: ScrubKind, throttle: RebuildThrottle) -> Self {
+        MemberEventSpec { scrub: Some(kind), throttle: Some(throttle), ..MemberEventSpec::nothing(at) }
+    }
+
+    fn nothing(at: u64) -> Self {
+        MemberEventSpec { at, fail: None, slow: None, times: None, scrub: None, throttle: None, watch: None }
     }
 
     /// What there is to do, if the keys go together.
     fn step(&self) -> Option<Step> {
+        if let Some(kind) = self.scrub {
+            let throttle = self.throttle.unwrap_or(RebuildThrottle::MD);
+            let alone = (self.fail, self.slow, self.times) == (None, None, None);
+            return alone.then_some(Step::Scrub(kind, throttle, self.watch));
+        }
         match (self.fail, self.slow, self.times) {
+            _ if self.throttle.is_some() || self.watch.is_some() => None,
             (Some(leaf), None, None) => Some(Step::Fail(leaf)),
             (None, Some(leaf), Some(times)) => Some(Step::Slow(leaf, times)),
             _ => None,
@@ -95,6 +122,29 @@ pub struct RebuildResult {
     pub is_over: bool,
 }
 
+/// How far a scrub has come, and what it has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ScrubResult {
+    /// What it did where redundancy did not agree.
+    pub kind: ScrubKind,
+    /// When it began.
+    pub begun_ns: u64,
+    /// How long it took, or how long it had until the run was over.
+    pub elapsed_ns: u64,
+    /// Whether it is over.
+    pub is_over: bool,
+    /// Bytes that were gone over, of all members of redundant levels together; of nested ones of each level.
+    pub done_bytes: u64,
+    /// Bytes of these.
+    pub all_bytes: u64,
+    /// Sectors in which redundancy did not agree.
+    pub mismatches: u64,
+    /// Sectors that could not be read and were written anew.
+    pub mended: u64,
+    /// Bytes left out, since too little can be read of them.
+    pub left_out_bytes: u64,
+}
+
 /// A member failed while so many others held not yet what they should that something can be given back no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DataLoss {
@@ -109,6 +159,8 @@ enum Step {
     Fail(LeafId),
     Slow(LeafId, f64),
     Replace(LeafId),
+    /// How, at what pace, and how long the run goes on after it.
+    Scrub(ScrubKind, RebuildThrottle, Option<u64>),
     End,
 }
 
@@ -138,11 +190,23 @@ struct Place {
     whole_at: Option<Instant>,
 }
 
+/// A scrub that has begun.
+#[derive(Debug, Clone, Copy)]
+struct ScrubPass {
+    kind: ScrubKind,
+    watch: Option<u64>,
+    begun_at: Instant,
+    over_at: Option<Instant>,
+    /// Once it is over.
+    found: ScrubCounts,
+}
+
 /// The members' bad days: who fails and when, who takes the place, and when a run that waits for that is over.
 #[derive(Debug, Default)]
 pub struct Outages {
     rebuild: Option<RebuildSpec>,
     places: Vec<Place>,
+    scrubs: Vec<ScrubPass>,
     /// Few: the earliest is searched for.
     steps: Vec<(Instant, Step)>,
     next_at: Option<Instant>,
@@ -192,9 +256,9 @@ impl Outages {
         self.next_at
     }
 
-    /// Whether anything befalls anybody.
+    /// Whether anything befalls anybody, or the array goes over what it holds.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.places.is_empty() && self.scrubs.is_empty()
     }
 
     fn plan(&mut self, at: Instant, step: Step) {
@@ -241,6 +305,35 @@ impl Outages {
         }
     }
 
+    /// A scrub is over.
+    pub fn scrubbed(&mut self, now: Instant, array: &Array) {
+        let Some(pass) = self.scrubs.last_mut().filter(|pass| pass.over_at.is_none()) else { return };
+        (pass.over_at, pass.found) = (Some(now), array.scrub_counts());
+        if let Some(watch_ns) = pass.watch {
+            self.plan(now + Duration::from_ns(watch_ns), Step::End);
+        }
+    }
+
+    /// How far every scrub has come at `now`.
+    pub fn scrub_results(&self, now: Instant, array: &Array) -> Vec<ScrubResult> {
+        let bytes = |sectors: u64| sectors * u64::from(array.layout().sector_bytes());
+        let of = |&ScrubPass { kind, begun_at, over_at, found, .. }: &ScrubPass| {
+            let found = if over_at.is_some() { found } else { array.scrub_counts() };
+            ScrubResult {
+                kind,
+                begun_ns: begun_at.as_ns(),
+                elapsed_ns: over_at.unwrap_or(now).since(begun_at).as_ns(),
+                is_over: over_at.is_some(),
+                done_bytes: bytes(found.done),
+                all_bytes: bytes(found.all),
+                mismatches: found.mismatches,
+                mended: found.mended,
+                left_out_bytes: bytes(found.left_out),
+            }
+        };
+        self.scrubs.iter().map(of).collect()
+    }
+
     /// Does one thing that is due.
     #[cold]
     pub fn take_step(&mut self, now: Instant, array: &mut Array) -> Befallen {
@@ -277,6 +370,16 @@ impl Outages {
                 }
                 Befallen::Replaced(leaf)
             }
+            Some(Step::Scrub(kind, throttle, watch)) => {
+                // One after the other.
+                if array.scrub(now, kind, throttle).is_err() {
+                    self.plan(now + LOOK_FOR_SCRUB_EVERY, Step::Scrub(kind, throttle, watch));
+                } else {
+                    let found = ScrubCounts::default();
+                    self.scrubs.push(ScrubPass { kind, watch, begun_at: now, over_at: None, found });
+                }
+                Befallen::Nothing
+            }
             Some(Step::End) => Befallen::End,
             None => Befallen::Nothing,
         }
@@ -309,7 +412,7 @@ fn check(
     events: &[MemberEventSpec],
     rebuild: Option<RebuildSpec>,
 ) -> Result<(), SpecError> {
-    check_events(events)?;
+    check_events(array.layout(), events)?;
     check_members(array.layout().leaves(), missing, events)?;
     let failures = failures(events);
     if let Some(RebuildSpec { throttle, .. }) = rebuild {
@@ -346,11 +449,18 @@ fn check(
 }
 
 /// Whether each says one thing.
-fn check_events(events: &[MemberEventSpec]) -> Result<(), SpecError> {
+fn check_events(layout: &Layout, events: &[MemberEventSpec]) -> Result<(), SpecError> {
     for (i, event) in events.iter().enumerate() {
         if event.step().is_none() {
-            let message = "does not say what befalls which member; accepted: fail, or slow with times";
+            let message = "does not say what befalls which member; accepted: fail, slow with times, or scrub";
             return Err(SpecError::new(format!("events[{i}]"), message));
+        }
+        if event.scrub.is_some() && !layout.has_redundancy() {
+            let message = "this array has no redundancy to compare; accepted: a tree with copies or parity";
+            return Err(SpecError::new(format!("events[{i}].scrub"), message));
+        }
+        if let Some(Err((key, message))) = event.throttle.map(|throttle| throttle.check()) {
+            return Err(SpecError::new(format!("events[{i}].throttle.{key}"), message));
         }
         if let Some(times) = event.times.filter(|times| !(1.0..=1e6).contains(times)) {
             let message = format!("{times}; accepted: a number from 1 to 1000000");

@@ -54,6 +54,9 @@ fn md_depth() -> u32 {
 }
 
 impl RebuildThrottle {
+    /// As md comes.
+    pub const MD: RebuildThrottle = RebuildThrottle::Md { min_kib_s: 1000, max_kib_s: 200_000, depth: 32 };
+
     /// What is wrong with it, if anything: the key, and what would be accepted.
     ///
     /// # Errors

@@ -3,7 +3,8 @@
 #![allow(clippy::cast_lossless, reason = "numbers here are small")]
 
 use raidlab_array::{
-    Array, ArrayOp, Event, Layout, MemberState, MirrorRead, ParityWrite, Policy, RebuildThrottle, Rotation, Tree,
+    Array, ArrayOp, Event, Layout, MemberState, MirrorRead, ParityWrite, Policy, RebuildThrottle, Rotation, ScrubKind,
+    Tree,
 };
 use raidlab_types::{Extent, Instant, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind};
 
@@ -381,4 +382,182 @@ fn a_rebuild_goes_on_where_the_last_of_a_unit_is_never_handed_out() {
     finish(&mut array, next);
     assert_eq!(array.check_idle(), Ok(()));
     assert_eq!(array.member(write.leaf).state, MemberState::Online);
+}
+
+/// RAID 6 of four of RAID 6, with chunks of the outer shorter than those of the inner.
+fn raid6_of_raid6() -> Tree {
+    let inner = Tree::parity(2, 4, 4, Rotation::LeftSymmetric);
+    let (rotation, chunk_bytes) = (Rotation::RightAsymmetric, 2);
+    Tree::Parity { parities: 2, rotation, chunk_bytes, children: vec![inner; 4] }
+}
+
+#[test]
+fn a_write_that_a_nested_node_cannot_take_costs_that_node() {
+    // Two members of the first inner node are gone, and a third cannot be read: the outer node bears its loss.
+    let (mut members_lost, sectors) = (0, 60);
+    for lba in 0..sectors {
+        let mut array = array(&raid6_of_raid6(), Policy::default());
+        (0..2).for_each(|leaf| array.set_member_state(leaf, MemberState::Missing));
+        ask(&mut array, 1, RequestKind::Write, lba, 1);
+        let mut ops = device_ops(&mut array);
+        while !ops.is_empty() {
+            for o in &ops {
+                let unreadable = o.leaf == 2 && o.kind == OpKind::Read;
+                let result = if unreadable { Err(OpError::Media(o.extent)) } else { Ok(()) };
+                array.handle_op_done(Instant::ZERO, o.id, result);
+            }
+            ops = device_ops(&mut array);
+        }
+        assert_eq!(finish(&mut array, ops), [(1, Ok(()))], "sector {lba}");
+        assert_eq!(array.check_idle(), Ok(()));
+        members_lost += u32::from(array.member(2).state == MemberState::Failed);
+    }
+    assert!(members_lost > 0, "no write had to read what cannot be read");
+}
+
+#[test]
+fn a_lost_node_within_a_degraded_one_is_rebuilt() {
+    // The first inner node has lost three members, more than it bears; another child of the outer node is lost as well.
+    let mut array = array(&raid6_of_raid6(), Policy::default());
+    (0..8).filter(|leaf| leaf % 4 < 3).for_each(|leaf| array.set_member_state(leaf, MemberState::Missing));
+    let throttle = RebuildThrottle::Share { fraction: 1.0 };
+    (0..3).for_each(|leaf| array.replace_member(Instant::ZERO, leaf, throttle).expect("the outer node gives it back"));
+    array.handle_time(Instant::ZERO);
+    let mut ops = device_ops(&mut array);
+    let mut rebuilt = Vec::new();
+    while !ops.is_empty() {
+        for o in &ops {
+            assert!(o.leaf < 4 || o.leaf >= 8, "the other lost node is neither read nor written: {o:?}");
+            assert!(o.leaf >= 4 || o.kind == OpKind::Write, "what is rebuilt is not read: {o:?}");
+            done(&mut array, o.id);
+        }
+        ops = device_ops(&mut array);
+        while let Some(event) = array.poll_event() {
+            rebuilt.extend(match event {
+                Event::MemberRebuilt { leaf } => Some(leaf),
+                other => panic!("{other:?}"),
+            });
+        }
+    }
+    // The fourth has missed what was written while its node was lost.
+    rebuilt.sort_unstable();
+    assert_eq!(rebuilt, [0, 1, 2, 3]);
+    assert_eq!(array.check_idle(), Ok(()));
+}
+
+/// Goes over the array; the answers of reads are up to `result_of`. All operations, in order.
+fn scrubbed(
+    array: &mut Array,
+    kind: ScrubKind,
+    result_of: impl Fn(&Operation) -> Result<(), OpError>,
+) -> Vec<Operation> {
+    array.scrub(Instant::ZERO, kind, RebuildThrottle::Share { fraction: 1.0 }).expect("it begins");
+    array.handle_time(Instant::ZERO);
+    let (mut all, mut ops) = (Vec::new(), device_ops(array));
+    while !ops.is_empty() {
+        ops.iter().for_each(|o| array.handle_op_done(Instant::ZERO, o.id, result_of(o)));
+        all.append(&mut ops);
+        ops = device_ops(array);
+    }
+    assert_eq!(array.poll_event(), Some(Event::ScrubDone));
+    assert_eq!(array.check_idle(), Ok(()));
+    all
+}
+
+#[test]
+fn a_check_reads_all_that_has_redundancy_once_and_writes_nothing() {
+    let trees = [
+        Tree::raid1(3),
+        Tree::raid10(2, 4),
+        Tree::parity(1, 5, 4, Rotation::LeftSymmetric),
+        Tree::parity(2, 6, 4, Rotation::ParityLast),
+    ];
+    for tree in trees.into_iter().chain([copies("far2", 3), copies("near3", 4), copies("offset2", 4)]) {
+        let mut array = array(&tree, Policy::default());
+        let ops = scrubbed(&mut array, ScrubKind::Check, |_| Ok(()));
+        let map = array.layout().map(64).to_string();
+        let unused = map.matches('-').count() as u64;
+        let read: u64 = ops.iter().map(|o| o.extent.sectors).sum();
+        assert!(ops.iter().all(|o| o.kind == OpKind::Read), "{tree:?}");
+        let most = 64 * tree.leaves() as u64;
+        assert!(read <= most && read + 4 * unused >= most, "{read} sectors of {most}, {unused} unused: {tree:?}");
+    }
+}
+
+fn copies(layout: &str, members: usize) -> Tree {
+    Tree::parse(&format!("raid10({members}, layout={layout}, chunk=4)")).expect("a tree")
+}
+
+#[test]
+fn what_a_check_cannot_read_is_written_anew_and_read_again() {
+    for tree in [Tree::raid1(2), copies("far2", 3), Tree::parity(1, 5, 4, Rotation::LeftSymmetric), raid6_of_raid6()] {
+        let mut array = array(&tree, Policy::default());
+        // Unreadable until it has been written.
+        let written = std::cell::Cell::new(false);
+        let bad = Extent::new(5, 1);
+        let ops = scrubbed(&mut array, ScrubKind::Check, |o| {
+            let is_there = o.leaf == 1 && o.extent.overlaps(bad);
+            written.set(written.get() || is_there && o.kind == OpKind::Write);
+            let unreadable = is_there && o.kind == OpKind::Read && !written.get();
+            if unreadable {
+                Err(OpError::Media(bad))
+            } else {
+                Ok(())
+            }
+        });
+        let writes: Vec<_> = ops.iter().filter(|o| o.kind == OpKind::Write).collect();
+        assert!(
+            !writes.is_empty() && writes.iter().all(|o| o.leaf == 1 && o.extent.contains(bad)),
+            "{tree:?}: {writes:?}"
+        );
+        let last = ops.iter().rposition(|o| o.leaf == 1 && o.extent.contains(bad)).expect("it was read");
+        assert_eq!(ops[last].kind, OpKind::Read, "it is looked at once more");
+        let counts = array.scrub_counts();
+        assert_eq!((counts.mended, counts.left_out, counts.done), (1, 0, counts.all), "{tree:?}");
+    }
+}
+
+#[test]
+fn a_resync_writes_parities_and_second_copies_and_no_scrub_runs_beside_a_rebuild() {
+    let mut array = array(&Tree::raid1(2), Policy::default());
+    let ops = scrubbed(&mut array, ScrubKind::Resync, |_| Ok(()));
+    let of =
+        |ops: &[Operation], kind| ops.iter().filter(|o| o.kind == kind).map(|o| (o.leaf, o.extent)).collect::<Vec<_>>();
+    assert_eq!(of(&ops, OpKind::Read), [(0, Extent::new(0, 64))]);
+    assert_eq!(of(&ops, OpKind::Write), [(1, Extent::new(0, 64))]);
+    array.set_member_state(1, MemberState::Missing);
+    let throttle = RebuildThrottle::Share { fraction: 1.0 };
+    array.scrub(Instant::ZERO, ScrubKind::Check, throttle).expect("it begins");
+    array.replace_member(Instant::ZERO, 1, throttle).expect("one is left");
+    array.handle_time(Instant::ZERO);
+    let rebuild = device_ops(&mut array);
+    assert_eq!(kinds(&rebuild), [OpKind::Read], "the scrub waits");
+    finish(&mut array, rebuild);
+    assert_eq!(array.member(1).state, MemberState::Online);
+    assert_eq!((array.check_idle(), array.scrub_counts().done), (Ok(()), 128));
+}
+
+#[test]
+fn without_redundancy_there_is_nothing_to_go_over_and_one_scrub_waits_for_another() {
+    let throttle = RebuildThrottle::Idle;
+    let mut plain = array(&Tree::raid0(2, 4), Policy::default());
+    let error = plain.scrub(Instant::ZERO, ScrubKind::Check, throttle).expect_err("refused");
+    assert!(error.message.contains("no redundancy"), "{error}");
+    let mut array = raid5();
+    assert_eq!(array.scrub(Instant::ZERO, ScrubKind::Check, throttle), Ok(()));
+    assert!(array.scrub(Instant::ZERO, ScrubKind::Check, throttle).is_err());
+    array.stop_scrub();
+    assert_eq!((array.poll_event(), array.check_idle()), (Some(Event::ScrubDone), Ok(())));
+}
+
+#[test]
+fn a_scrub_ends_where_a_nested_node_holds_nothing() {
+    // One row of chunks: two copies of one, and nothing on the third mirror.
+    let tree = Tree::parse(
+        "copies(mirror(member, member), mirror(member, member), mirror(member, member), layout=near2, chunk=4)",
+    );
+    let tree = tree.expect("a tree");
+    let mut array = Array::new(Layout::new(&tree, &[6; 6], 1).expect("compiles"), Policy::default());
+    let ops = scrubbed(&mut array, ScrubKind::Check, |_| Ok(()));
+    assert!(ops.iter().all(|o| o.leaf < 4) && ops.len() >= 6, "{ops:?}");
 }

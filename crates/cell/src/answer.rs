@@ -1,6 +1,6 @@
 //! What an engine answers, whoever asked: numbers, and columns of whole numbers.
 
-use raidlab_array::{DataLoss, RebuildResult};
+use raidlab_array::{DataLoss, RebuildResult, ScrubKind, ScrubResult};
 use raidlab_device::Totals;
 use raidlab_load::files::{AccessName, FilesRecord};
 use raidlab_load::{Answer, Recorder, Snapshot, Tally, Times};
@@ -168,9 +168,44 @@ fn rebuild_check(rebuild: &RebuildResult) -> Value {
     json!({"name": "rebuild", "verdict": verdict, "evidence": evidence, "mend": ""})
 }
 
+/// What a scrub has found, and how long it took.
+fn scrub_check(scrub: &ScrubResult) -> Value {
+    let ScrubResult { kind, begun_ns, elapsed_ns, is_over, done_bytes, all_bytes, mismatches, mended, left_out_bytes } =
+        *scrub;
+    let (begun, took) = (f64_from(begun_ns) / 1e9, f64_from(elapsed_ns) / 1e9);
+    let (mb, percent) = (f64_from(done_bytes) / 1e6, 100.0 * f64_from(done_bytes) / f64_from(all_bytes.max(1)));
+    let rate = if took > 0.0 { mb / took } else { 0.0 };
+    let word = match kind {
+        ScrubKind::Check => "check",
+        ScrubKind::Repair => "repair",
+        ScrubKind::Resync => "resync",
+    };
+    let how_far = if is_over {
+        format!("was over after {took:.1} s ({mb:.0} MB of members, {rate:.1} MB/s)")
+    } else {
+        format!("had done {percent:.1} % after {took:.1} s ({rate:.1} MB/s of members) when the run was over")
+    };
+    let written = if kind == ScrubKind::Repair { ", written anew" } else { "" };
+    let left_out = if left_out_bytes > 0 {
+        format!("; {:.1} MB could not be read", f64_from(left_out_bytes) / 1e6)
+    } else {
+        String::new()
+    };
+    let found = match kind {
+        ScrubKind::Resync => String::new(),
+        _ => format!(" Mismatches: {mismatches} sectors{written}."),
+    };
+    let evidence = format!(
+        "The {word} that began at {begun:.1} s {how_far}.{found} Unreadable sectors mended: {mended}{left_out}."
+    );
+    let finds = left_out_bytes > 0 || (kind != ScrubKind::Resync && mismatches > 0);
+    json!({"name": "scrub", "verdict": if finds { "WARN" } else { "PASS" }, "evidence": evidence, "mend": ""})
+}
+
 /// What the engine says of members that failed and were rebuilt: each place, and the failure that was one too many.
-pub fn bad_day_checks(rebuilds: &[RebuildResult], data_loss: Option<DataLoss>) -> Vec<Value> {
+pub fn bad_day_checks(rebuilds: &[RebuildResult], scrubs: &[ScrubResult], data_loss: Option<DataLoss>) -> Vec<Value> {
     let mut checks: Vec<Value> = rebuilds.iter().map(rebuild_check).collect();
+    checks.extend(scrubs.iter().map(scrub_check));
     checks.extend(data_loss.map(|loss| data_loss_check(loss, rebuilds)));
     checks
 }
@@ -192,7 +227,7 @@ fn data_loss_check(DataLoss { at_ns, leaf }: DataLoss, rebuilds: &[RebuildResult
 
 /// The answer of a simulated cell, without what its recorder says; `checks` are those of the door.
 pub fn of_sim(seed: u64, result: &SimResult, mut checks: Vec<Value>) -> Value {
-    checks.extend(bad_day_checks(&result.rebuilds, result.data_loss));
+    checks.extend(bad_day_checks(&result.rebuilds, &result.scrubs, result.data_loss));
     let of_host = result.stations.iter().filter(|station| station.name == HOST_CPU).map(|station| station.busy_ns);
     let totals: Vec<Totals> = result.members.iter().map(|member| member.totals).collect();
     json!({
@@ -210,6 +245,7 @@ pub fn of_sim(seed: u64, result: &SimResult, mut checks: Vec<Value>) -> Value {
         "facts": {},
         "checks": checks,
         "rebuilds": result.rebuilds,
+        "scrubs": result.scrubs,
         "replayed": result.replayed,
         "interrupted": result.interrupted,
     })

@@ -1,7 +1,11 @@
 //! What goes wrong in a schedule: drawn as it runs, written down, and given again when it is repeated.
 
+use raidlab_array::ScrubKind;
 use std::fmt;
 use std::str::FromStr;
+
+/// Every kind of scrub.
+pub const SCRUBS: [ScrubKind; 3] = [ScrubKind::Check, ScrubKind::Repair, ScrubKind::Resync];
 
 /// What may go wrong in a run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -14,6 +18,10 @@ pub struct FaultRates {
     pub write_errors: u64,
     /// Chance in 1000 that a step puts a new member in the place of one that the array knows to be gone.
     pub replacements: u64,
+    /// Chance in 1000 that a step begins a scrub.
+    pub scrubs: u64,
+    /// When all is quiet, sectors are changed behind the array's back, and a scrub is to put them right.
+    pub rot: bool,
     /// Also what the tree does not bear.
     pub beyond: bool,
 }
@@ -27,6 +35,8 @@ pub enum MemberFaultKind {
     BadSector { lba: u64 },
     /// Its next write fails.
     WriteError,
+    /// The array begins to go over what it holds, unless it does already; of no member.
+    Scrub(ScrubKind),
     /// A new member takes its place, once it is known to be gone and has nothing more to answer.
     Replacement,
 }
@@ -40,7 +50,8 @@ pub struct MemberFault {
     pub kind: MemberFaultKind,
 }
 
-/// As a command line has it: `lost:2@31`, `found-lost:2@31`, `bad:2/7@31`, `write-error:2@31`, `new:2@40`.
+/// As a command line has it: `lost:2@31`, `found-lost:2@31`, `bad:2/7@31`, `write-error:2@31`, `new:2@40`,
+/// `check:0@31`, `repair:0@31`, `resync:0@31`.
 impl fmt::Display for MemberFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let MemberFault { at, leaf, kind } = self;
@@ -50,7 +61,16 @@ impl fmt::Display for MemberFault {
             MemberFaultKind::BadSector { lba } => write!(f, "bad:{leaf}/{lba}@{at}"),
             MemberFaultKind::WriteError => write!(f, "write-error:{leaf}@{at}"),
             MemberFaultKind::Replacement => write!(f, "new:{leaf}@{at}"),
+            MemberFaultKind::Scrub(kind) => write!(f, "{}:{leaf}@{at}", word(*kind)),
         }
+    }
+}
+
+fn word(kind: ScrubKind) -> &'static str {
+    match kind {
+        ScrubKind::Check => "check",
+        ScrubKind::Repair => "repair",
+        ScrubKind::Resync => "resync",
     }
 }
 
@@ -58,8 +78,9 @@ impl FromStr for MemberFault {
     type Err = String;
 
     fn from_str(text: &str) -> Result<MemberFault, String> {
-        let wrong =
-            || format!("{text}: accepted are lost:LEAF@STEP, found-lost:, bad:LEAF/SECTOR@, write-error:, new:");
+        let wrong = || {
+            format!("{text}: accepted are lost:LEAF@STEP, found-lost:, bad:LEAF/SECTOR@, write-error:, new:, check:, repair:, resync:")
+        };
         let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
         let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
         let (place, at) = rest.split_once('@').ok_or_else(wrong)?;
@@ -70,6 +91,9 @@ impl FromStr for MemberFault {
             ("bad", Some(lba)) => MemberFaultKind::BadSector { lba: number(lba)? },
             ("write-error", None) => MemberFaultKind::WriteError,
             ("new", None) => MemberFaultKind::Replacement,
+            (kind, None) => {
+                MemberFaultKind::Scrub(SCRUBS.into_iter().find(|one| word(*one) == kind).ok_or_else(wrong)?)
+            }
             _ => return Err(wrong()),
         };
         Ok(MemberFault { at: number(at)?, leaf: leaf.parse().map_err(|_| wrong())?, kind })
@@ -82,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_fault_reads_as_it_is_written() {
-        for text in ["lost:2@31", "found-lost:2@31", "bad:2/7@31", "write-error:0@1", "new:12@40"] {
+        for text in ["lost:2@31", "found-lost:2@31", "bad:2/7@31", "write-error:0@1", "new:12@40", "repair:0@7"] {
             assert_eq!(text.parse::<MemberFault>().map(|fault| fault.to_string()), Ok(text.to_owned()));
         }
         for text in ["lost:2", "bad:2@31", "lost:2/7@31", "gone:2@31", "new:x@1", ""] {

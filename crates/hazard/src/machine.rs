@@ -6,11 +6,11 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 
-use super::fault::{FaultRates, MemberFault, MemberFaultKind};
+use super::fault::{FaultRates, MemberFault, MemberFaultKind, SCRUBS};
 use super::model::ReferenceModel;
 use super::trees::{sound, Losses};
 use super::{combine, move_pieces, Bench};
-use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, Policy, RebuildThrottle, Tree, OF_ARRAY};
+use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, Policy, RebuildThrottle, ScrubKind, Tree, OF_ARRAY};
 use raidlab_types::{
     CounterRng, Extent, Instant, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, Seed,
 };
@@ -33,6 +33,14 @@ struct RequestInFlight {
     allowed: Option<ReferenceModel>,
 }
 
+fn random_throttle(rng: &mut CounterRng) -> RebuildThrottle {
+    match rng.below(3) {
+        0 => RebuildThrottle::Rate { kib_s: 500_000.0 },
+        1 => RebuildThrottle::Share { fraction: 0.5 },
+        _ => RebuildThrottle::Idle,
+    }
+}
+
 /// What goes wrong.
 pub struct FaultSource {
     /// How often, and whether within what the tree bears.
@@ -51,6 +59,8 @@ pub struct Machine {
     /// What new members hold, by step.
     contents: Seed,
     trouble: CounterRng,
+    /// When scrubs begin, and what rots.
+    scrubs: CounterRng,
     tree: Tree,
     sizes: Vec<u64>,
     given: FaultSource,
@@ -78,6 +88,10 @@ pub struct Machine {
     pub succeeded: u64,
     pub failed: u64,
     pub rebuilt: u64,
+    /// Scrubs that were done, and sectors that had rotted.
+    pub scrubbed: u64,
+    pub rotten: u64,
+    rots: bool,
 }
 
 impl Machine {
@@ -99,6 +113,7 @@ impl Machine {
             requests: seed.child(1),
             contents: seed.child(2),
             trouble: seed.child(3).draws(),
+            scrubs: seed.child(4).draws(),
             tree: tree.clone(),
             sizes: sizes.to_vec(),
             given: faults,
@@ -119,12 +134,15 @@ impl Machine {
             succeeded: 0,
             failed: 0,
             rebuilt: 0,
+            scrubbed: 0,
+            rotten: 0,
+            rots: false,
         })
     }
 
     /// Offers the requests of these numbers, at most `depth` at a time, and runs until all is quiet.
     pub fn run(&mut self, requests: &[u64], depth: usize) {
-        while self.offered < requests.len() || !self.live.is_empty() || self.array.is_rebuilding() {
+        while self.offered < requests.len() || !self.live.is_empty() || self.array.is_at_work() {
             self.now += 1;
             assert!(self.now < MOST_STEPS, "requests or rebuilds that do not end");
             let due = self.array.poll_timeout();
@@ -247,6 +265,10 @@ impl Machine {
 
     fn draw_trouble(&mut self) {
         let FaultRates { deaths, bad_sectors, replacements, .. } = self.given.rates;
+        if self.given.rates.scrubs > 0 && self.scrubs.below(1000) < self.given.rates.scrubs {
+            let kind = SCRUBS[self.scrubs.below(3) as usize];
+            self.befall(MemberFault { at: self.now, leaf: 0, kind: MemberFaultKind::Scrub(kind) });
+        }
         let (at, rng) = (self.now, &mut self.trouble);
         let mut chance = |in_1000| in_1000 > 0 && rng.below(1000) < in_1000;
         let (dies, told, is_new, is_bad) = (chance(deaths), chance(300), chance(replacements), chance(bad_sectors));
@@ -273,6 +295,7 @@ impl Machine {
             MemberFaultKind::BadSector { lba } => self.may_befall(None, Some((leaf, lba))),
             MemberFaultKind::WriteError => false,
             MemberFaultKind::Replacement => self.replace(leaf),
+            MemberFaultKind::Scrub(kind) => self.scrub(kind),
         };
         match kind {
             MemberFaultKind::Death { told } if happens => self.kill(leaf, told),
@@ -376,11 +399,7 @@ impl Machine {
             return false;
         }
         let mut rng = self.contents.child(self.now).draws();
-        let throttle = match rng.below(3) {
-            0 => RebuildThrottle::Rate { kib_s: 500_000.0 },
-            1 => RebuildThrottle::Share { fraction: 0.5 },
-            _ => RebuildThrottle::Idle,
-        };
+        let throttle = random_throttle(&mut rng);
         let member = &mut self.members[leaf];
         member.iter_mut().for_each(|sector| *sector = rng.next_u64() as u8);
         let replaced = self.array.replace_member(Instant::from_ns(self.now), leaf as LeafId, throttle).is_ok();
@@ -389,6 +408,49 @@ impl Machine {
             self.bad.retain(|&(l, _)| l != leaf);
         }
         replaced
+    }
+
+    /// Begins a scrub, unless one is under way or there is nothing to compare.
+    fn scrub(&mut self, kind: ScrubKind) -> bool {
+        let throttle = random_throttle(&mut self.contents.child(self.now).draws());
+        self.array.scrub(Instant::from_ns(self.now), kind, throttle).is_ok()
+    }
+
+    /// Changes sectors of members behind the array's back, where the others tell which, and has a scrub put them right: one
+    /// that checks counts them, one that repairs counts and mends as many, and then there are none.
+    pub fn rot_and_mend(&mut self) {
+        // Nothing else goes wrong meanwhile.
+        self.given.given = Some(Vec::new());
+        let is_whole = |l: usize| !self.dead[l] && self.array.member(l as LeafId).is_whole();
+        let is_bad = |l: usize| self.bad.iter().any(|&(leaf, _)| leaf == l);
+        let rottable = super::trees::rottable(&self.tree, &|l| is_whole(l) && !is_bad(l));
+        for (leaf, may_rot) in rottable {
+            if self.scrubs.below(2) == 0 {
+                continue;
+            }
+            let offset = self.array.layout().data_offset(leaf as LeafId);
+            for _ in 0..1 + self.scrubs.below(3) {
+                let lba = self.scrubs.below(self.sizes[leaf]);
+                if lba >= offset && may_rot(lba - offset) {
+                    self.members[leaf][lba as usize] ^= 1 + self.scrubs.below(255) as u8;
+                }
+            }
+        }
+        let [checked, repaired, left] = [ScrubKind::Check, ScrubKind::Repair, ScrubKind::Check].map(|kind| {
+            self.rots = true;
+            if self.scrub(kind) {
+                self.run(&[], 1);
+            }
+            self.rots = false;
+            self.array.scrub_counts().mismatches
+        });
+        // What is mended below is not seen again above.
+        let (most, least) = (checked, checked.min(1));
+        assert!(
+            (least..=most).contains(&repaired) && left == 0,
+            "{checked} mismatches, {repaired} repaired, {left} left"
+        );
+        self.rotten += repaired;
     }
 
     fn effect(&mut self, op: &ArrayOp) -> Result<(), OpError> {
@@ -411,6 +473,9 @@ impl Machine {
             ArrayOp::Compute { .. } => {
                 let work = self.array.compute(id).expect("a computation");
                 work.segments.iter().for_each(|s| combine(work.plan, s, 1, &mut user, &mut scratch));
+                let mut found = Vec::new();
+                work.mismatches(|sector| &scratch[sector as usize..=sector as usize], |one| found.push(one));
+                found.into_iter().for_each(|mismatch| self.array.note_mismatch(id, mismatch));
                 Ok(())
             }
         };
@@ -480,6 +545,9 @@ impl Machine {
                 let stopped = matches!(event, Event::RebuildStopped { .. }) && !self.given.rates.beyond;
                 assert!(!(stopped && self.is_sound()), "a rebuild that is given up: {event:?}");
                 self.rebuilt += u64::from(matches!(event, Event::MemberRebuilt { .. }));
+                if event == Event::ScrubDone {
+                    self.note_scrub();
+                }
                 continue;
             };
             let live = self.live.remove(&tag).expect("a request is reported once");
@@ -498,6 +566,15 @@ impl Machine {
             }
         }
         assert_eq!(self.array.in_flight() as usize, self.live.len());
+    }
+
+    /// A scrub is over: where all is within what the tree bears, and nothing has rotted, redundancy agrees everywhere.
+    fn note_scrub(&mut self) {
+        self.scrubbed += 1;
+        let found = self.array.scrub_counts();
+        if !self.given.rates.beyond {
+            assert!(self.rots || found.mismatches == 0, "a scrub that finds what nobody has changed: {found:?}");
+        }
     }
 
     /// When all is quiet: the content is what some order of the writes leaves, and every redundancy agrees.

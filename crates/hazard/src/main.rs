@@ -101,8 +101,9 @@ fn run(schedule: &FaultSchedule) -> Result<Option<raidlab_hazard::machine::Machi
     Ok(ran)
 }
 
-/// Tells of a broken promise, in short.
+/// Tells of a broken promise, at once and then in short.
 fn tell(schedule: FaultSchedule, broken: BrokenPromise) {
+    eprintln!("broken: {}\n  --replay {}, to be made short", broken.what, schedule.seed);
     let (schedule, broken) = shrink(schedule, broken);
     eprintln!("broken: {}\n  {}\n  raidlab-hazard {schedule}", broken.what, schedule.tree());
 }
@@ -115,6 +116,8 @@ struct ScheduleCounts {
     succeeded: AtomicU64,
     failed: AtomicU64,
     rebuilt: AtomicU64,
+    scrubbed: AtomicU64,
+    rotten: AtomicU64,
     of_level: [AtomicU64; LEVELS.len()],
     broken: AtomicBool,
 }
@@ -130,6 +133,8 @@ impl ScheduleCounts {
                 self.succeeded.fetch_add(machine.succeeded, Relaxed);
                 self.failed.fetch_add(machine.failed, Relaxed);
                 self.rebuilt.fetch_add(machine.rebuilt, Relaxed);
+                self.scrubbed.fetch_add(machine.scrubbed, Relaxed);
+                self.rotten.fetch_add(machine.rotten, Relaxed);
                 self.of_level[machine.level].fetch_add(1, Relaxed);
             }
             Err(broken) => {
@@ -158,10 +163,12 @@ impl ScheduleCounts {
         let per_s = f64_from(done) / took.as_secs_f64();
         println!("{done} schedules in {:.1} s, {per_s:.0} a second", took.as_secs_f64());
         println!(
-            "{} requests done, {} refused, {} members rebuilt",
+            "{} requests done, {} refused, {} members rebuilt, {} scrubs, {} rotten sectors mended",
             self.succeeded.load(Relaxed),
             self.failed.load(Relaxed),
-            self.rebuilt.load(Relaxed)
+            self.rebuilt.load(Relaxed),
+            self.scrubbed.load(Relaxed),
+            self.rotten.load(Relaxed)
         );
         for (level, count) in LEVELS.iter().zip(&self.of_level) {
             println!("  {:4.1} %  {level}", 100.0 * f64_from(count.load(Relaxed)) / f64_from(done.max(1)));
@@ -241,7 +248,10 @@ fn replayed(seed: u64, asked: Arguments) -> bool {
     let weakness = asked.weaknesses.first().copied();
     let schedule = FaultSchedule { requests, faults: asked.faults, order: asked.order, weakness, ..drawn };
     match run(&schedule) {
-        Err(broken) => eprintln!("broken: {}\n  {}\n  raidlab-hazard {schedule}", broken.what, schedule.tree()),
+        Err(broken) => {
+            let written = FaultSchedule { faults: Some(broken.faults), ..schedule };
+            eprintln!("broken: {}\n  {}\n  raidlab-hazard {written}", broken.what, written.tree());
+        }
         Ok(None) => println!("no array: a member is too small for {}", schedule.tree()),
         Ok(Some(machine)) => {
             println!(

@@ -55,13 +55,16 @@ fn random_machine_policy(rng: &mut CounterRng) -> Policy {
 
 /// What may go wrong in schedules of any seed: each alone, all at once, and more than the levels bear.
 pub const MIXES: [FaultRates; 6] = [
-    FaultRates { deaths: 0, bad_sectors: 0, write_errors: 0, replacements: 0, beyond: false },
-    FaultRates { deaths: 30, bad_sectors: 0, write_errors: 10, replacements: 0, beyond: false },
-    FaultRates { deaths: 0, bad_sectors: 100, write_errors: 0, replacements: 0, beyond: false },
-    FaultRates { deaths: 40, bad_sectors: 0, write_errors: 0, replacements: 150, beyond: false },
-    FaultRates { deaths: 40, bad_sectors: 20, write_errors: 5, replacements: 150, beyond: false },
-    FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, replacements: 50, beyond: true },
+    FaultRates { rot: true, ..NOTHING },
+    FaultRates { deaths: 30, write_errors: 10, rot: true, ..NOTHING },
+    FaultRates { bad_sectors: 100, scrubs: 20, ..NOTHING },
+    FaultRates { deaths: 40, replacements: 150, scrubs: 10, rot: true, ..NOTHING },
+    FaultRates { deaths: 40, bad_sectors: 20, write_errors: 5, replacements: 150, scrubs: 10, ..NOTHING },
+    FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, replacements: 50, scrubs: 10, beyond: true, ..NOTHING },
 ];
+
+const NOTHING: FaultRates =
+    FaultRates { deaths: 0, bad_sectors: 0, write_errors: 0, replacements: 0, scrubs: 0, rot: false, beyond: false };
 
 /// Requests of a schedule as it is drawn.
 const REQUESTS: u64 = 40;
@@ -132,6 +135,9 @@ impl FaultSchedule {
 
     fn finish(&self, machine: &mut Machine, depth: usize) {
         machine.run(&self.requests, depth);
+        if self.rates.rot {
+            machine.rot_and_mend();
+        }
         if !self.rates.beyond || (self.rates.deaths == 0 && machine.is_sound()) {
             machine.check();
         }
@@ -156,9 +162,10 @@ impl FaultSchedule {
 }
 
 impl FaultSchedule {
-    /// FaultSource among what is given to happen: a new member is none.
+    /// FaultSource among what is given to happen: a new member is none, nor is a scrub.
     pub fn fault_count(&self) -> usize {
-        let is_fault = |fault: &&MemberFault| fault.kind != MemberFaultKind::Replacement;
+        let is_fault =
+            |fault: &&MemberFault| !matches!(fault.kind, MemberFaultKind::Replacement | MemberFaultKind::Scrub(_));
         self.faults.iter().flatten().filter(is_fault).count()
     }
 }

@@ -219,6 +219,47 @@ pub fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) ->
     }
 }
 
+/// A member whose sectors may rot so that the others tell, and which of them.
+pub type Rottable = (usize, Box<dyn Fn(u64) -> bool>);
+
+/// One member of each group of members that are all well: any of RAID 6 and of three copies; of RAID 5 its parity and of two
+/// copies the second, since else the data is believed.
+pub fn rottable(tree: &Tree, is_well: &dyn Fn(usize) -> bool) -> Vec<Rottable> {
+    let (mut found, mut leaf) = (Vec::new(), 0);
+    rottable_below(tree, &mut leaf, is_well, &mut found);
+    found
+}
+
+fn rottable_below(tree: &Tree, leaf: &mut usize, is_well: &dyn Fn(usize) -> bool, found: &mut Vec<Rottable>) {
+    let (first, children) = (*leaf, tree.children());
+    if children.is_empty() {
+        *leaf += 1;
+        return;
+    }
+    children.iter().for_each(|child| rottable_below(child, leaf, is_well, found));
+    let members = children.iter().all(|child| matches!(child, Tree::Member { .. }));
+    if !members || !(first..*leaf).all(is_well) {
+        return;
+    }
+    let n = children.len();
+    match tree {
+        Tree::Mirror { .. } => found.push((first + n - 1, Box::new(|_| true))),
+        Tree::Copies { layout, .. } if layout.copies > 2 => found.push((first + n / 2, Box::new(|_| true))),
+        &Tree::Parity { parities, rotation, chunk_bytes: c, .. } => {
+            let (n, parities, position) = (n as u64, u64::from(parities), n as u64 / 2);
+            found.push((
+                first + n as usize / 2,
+                Box::new(move |lba| {
+                    let is_data = (0..n - parities)
+                        .any(|column| data_position(rotation, n, parities, lba / c, column) == position);
+                    parities == 2 || !is_data
+                }),
+            ));
+        }
+        _ => {}
+    }
+}
+
 /// Whether every node that is not lost can give back all it holds. (A nested node may hold parity of the node above that
 /// nobody can read back, while all user data still can be; writing there may then be refused.)
 pub fn sound(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {

@@ -6,7 +6,7 @@ use crate::error::LiveError;
 use crate::lateness::Lateness;
 use crate::target::TargetFacts;
 use crate::usage::Accounting;
-use raidlab_array::{DataLoss, RebuildResult};
+use raidlab_array::{DataLoss, RebuildResult, ScrubResult};
 use raidlab_device::FlashTotals;
 use raidlab_load::files::FilesRecord;
 use raidlab_load::trace::ReplayCounts;
@@ -45,6 +45,8 @@ pub struct LiveResult {
     pub failed_members: Vec<FailedMember>,
     /// Places of members that failed on purpose, and how far new ones had come when the load was over.
     pub rebuilds: Vec<RebuildResult>,
+    /// Every time that the array went over what it holds, and how far it had come when the load was over.
+    pub scrubs: Vec<ScrubResult>,
     /// The failure with which data were lost and the load ended, if one was too many.
     pub data_loss: Option<DataLoss>,
     /// What was compared with what was written while the load ran and after it; nothing where contents were not compared.

@@ -86,6 +86,8 @@ fn run_load<L: Generator>(
     observer: OnProgress<'_>,
     load: impl FnOnce(&Layout) -> Result<L, LiveError>,
 ) -> Result<LiveResult, LiveError> {
+    // What takes the place of a member is written, and what a scrub mends, even where clients only read.
+    let asks_to_write = asks_to_write || !config.events.is_empty();
     let (targets, layout) = open_array(config, config.content == ContentMode::Verify || asks_to_write)?;
     let (sector_bytes, volumes) = (layout.sector_bytes(), layout.volumes().to_vec());
     let mut load = load(&layout)?;
@@ -386,7 +388,8 @@ impl<L: Generator> CellRun<'_, L> {
     /// Whether contents can be compared: members are real, and all there.
     fn compares(&self, engine: &Engine) -> bool {
         let config = self.config;
-        let whole = config.missing.is_empty() && config.faults.is_empty() && config.events.is_empty();
+        let whole = config.missing.is_empty() && config.faults.is_empty();
+        let whole = whole && config.events.iter().all(|event| event.scrub.is_some());
         config.content == ContentMode::Random && whole && keep_content(engine)
     }
 
@@ -448,6 +451,7 @@ impl<L: Generator> CellRun<'_, L> {
             verify: engine.verifier.map(|verifier| verifier.into_report()),
             failed_members: engine.failed_members,
             rebuilds: engine.rebuilds,
+            scrubs: engine.scrubs,
             data_loss: engine.outages.data_loss(),
             trace: engine.trace,
             inputs: engine.inputs,

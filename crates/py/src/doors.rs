@@ -140,6 +140,7 @@ fn plan_value(plan: &Plan, sector: u64) -> Value {
                     ComputeKind::Xor => "xor",
                     ComputeKind::Pq => "pq",
                     ComputeKind::Recover => "recover",
+                    ComputeKind::Verify => "verify",
                 };
                 let (read, written) = plan.compute_sectors(segments);
                 json!({"op": name, "read_bytes": read * sector, "write_bytes": written * sector})

@@ -1,6 +1,6 @@
 //! What a simulation found.
 
-use raidlab_array::{DataLoss, RebuildResult};
+use raidlab_array::{DataLoss, RebuildResult, ScrubResult};
 use raidlab_device::{FlashTotals, Totals};
 use raidlab_load::files::FilesRecord;
 use raidlab_load::streams::StreamRecord;
@@ -48,6 +48,8 @@ pub struct SimResult {
     pub members: Vec<MemberResult>,
     /// Every member that was rebuilt.
     pub rebuilds: Vec<RebuildResult>,
+    /// Every time that the array went over what it holds.
+    pub scrubs: Vec<ScrubResult>,
     /// The failure with which data were lost and the run ended, if one was too many.
     pub data_loss: Option<DataLoss>,
     /// Every station, none where the host is free.

@@ -10,7 +10,7 @@
 mod common;
 
 use common::{closed, fixed, random, requests};
-use raidlab_array::{DataLoss, MemberEventSpec, RebuildSpec, RebuildThrottle, Rotation, Tree};
+use raidlab_array::{DataLoss, MemberEventSpec, RebuildSpec, RebuildThrottle, Rotation, ScrubKind, Tree};
 use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec};
 use raidlab_sim::{run, SimConfig, SimResult};
 use raidlab_types::KIB;
@@ -225,4 +225,47 @@ fn an_event_that_says_too_little_or_nonsense_is_refused() {
     assert!(refused(MemberEventSpec::slowness(0, 7, 4.0)).starts_with("events[0].slow: there is no such member"));
     assert!(refused(MemberEventSpec::slowness(0, 1, f64::NAN)).starts_with("events[0].times: NaN"));
     assert!(refused(MemberEventSpec::slowness(0, 1, 0.5)).starts_with("events[0].times: 0.5"));
+}
+
+#[test]
+fn a_scrub_takes_as_long_as_its_rows_and_keeps_its_throttle() {
+    let raid6 = || Tree::parity(2, 6, CHUNK, Rotation::LeftSymmetric);
+    let scrubbed = |tree: Tree, kind, throttle| {
+        let config = closed(tree, fixed(OPERATION_US), random(1.0, 4096), 1);
+        let events = vec![MemberEventSpec { watch: Some(0), ..MemberEventSpec::scrub(S, kind, throttle) }];
+        run(&alone(SimConfig { events, ..config }, 60.0)).expect("a run")
+    };
+    for (kind, reads, writes) in [(ScrubKind::Check, ROWS, 0), (ScrubKind::Repair, ROWS, 0), (ScrubKind::Resync, 0, 0)]
+    {
+        let result = scrubbed(raid6(), kind, RebuildThrottle::Idle);
+        let [scrub] = result.scrubs[..] else { panic!("{:?}", result.scrubs) };
+        assert!(scrub.is_over && scrub.begun_ns == S && scrub.mismatches == 0, "{scrub:?}");
+        assert_eq!((scrub.done_bytes, scrub.all_bytes), (6 << 30, 6 << 30));
+        assert_eq!(result.recorder.elapsed().as_ns(), S + scrub.elapsed_ns, "the run ends with it");
+        let counts = reads_and_writes(&result);
+        if kind == ScrubKind::Resync {
+            // Of each row four members are read and two written.
+            let sums = counts.iter().fold((0, 0), |(r, w), count| (r + count.0, w + count.1));
+            assert_eq!(sums, (4 * ROWS, 2 * ROWS));
+            continue;
+        }
+        let took = scrub.elapsed_ns as f64 / (ROWS as f64 * OPERATION_US * 1e3);
+        assert!((took - 1.0).abs() < 0.01, "{took} times its rows");
+        assert_eq!(counts, [(reads, writes); 6]);
+    }
+    let rate = scrubbed(Tree::raid10(2, CHUNK), ScrubKind::Check, RebuildThrottle::Rate { kib_s: 102_400.0 });
+    let took_s = rate.scrubs[0].elapsed_ns as f64 / 1e9;
+    assert!((took_s / 10.24 - 1.0).abs() < 0.01, "both mirrors at once, 1 GiB at 100 MiB/s: {took_s} s");
+}
+
+#[test]
+fn a_scrub_waits_until_members_are_rebuilt() {
+    let raid6 = Tree::parity(2, 6, CHUNK, Rotation::LeftSymmetric);
+    let throttle = RebuildThrottle::Share { fraction: 1.0 };
+    let scrub = MemberEventSpec { watch: Some(0), ..MemberEventSpec::scrub(0, ScrubKind::Check, throttle) };
+    let config = rebuilding(raid6, vec![2], throttle);
+    let result = run(&alone(SimConfig { events: vec![scrub], ..config }, 60.0)).expect("a run");
+    let (rebuild, scrub) = (result.rebuilds[0], result.scrubs[0]);
+    assert!(rebuild.is_over && scrub.is_over);
+    assert!(scrub.elapsed_ns > rebuild.elapsed_ns + ROWS * 100_000 * 99 / 100, "{scrub:?} beside {rebuild:?}");
 }

@@ -267,6 +267,20 @@ class RebuildAnswer(TypedDict):
     is_over: bool
 
 
+class ScrubAnswer(TypedDict):
+    """What an array found when it went over all it holds."""
+
+    kind: str
+    begun_ns: int
+    elapsed_ns: int
+    is_over: bool
+    done_bytes: int
+    all_bytes: int
+    mismatches: int
+    mended: int
+    left_out_bytes: int
+
+
 class RecordsAnswer(TypedDict):
     """Where the rows of a cell's requests are: the file in the folder ``records``, as it was when it was written."""
 
@@ -306,6 +320,7 @@ class CellAnswer(TypedDict):
     streams: NotRequired[list[StreamAnswer]]
     replayed: NotRequired[dict[str, object] | None]
     rebuilds: NotRequired[list[RebuildAnswer]]
+    scrubs: NotRequired[list[ScrubAnswer]]
     requests_of_run: NotRequired[dict[str, int]]
     accounting: NotRequired[Accounting]
     content: NotRequired[dict[str, object] | None]

@@ -206,7 +206,7 @@ class Rebuild(Table):
 
 
 class MemberEvent(Table):
-    """What befalls a member while the load runs: it fails, or it becomes slow."""
+    """What befalls a member while the load runs: it fails, or it becomes slow. Or the array goes over all it holds."""
 
     at: MomentNs
     """When, from the beginning of the run; warm-up is part of it."""
@@ -217,16 +217,32 @@ class MemberEvent(Table):
     only. One that is replaced later is slow no more."""
     times: Annotated[float, Field(ge=1, le=1e6)] | None = None
     """Beside ``slow``: how many times as long all takes it from then on; ``1`` ends that."""
+    scrub: Literal["check", "repair", "resync"] | None = None
+    """The array begins to go over all it holds, as md does by ``sync_action``: ``check`` compares and counts,
+    ``repair`` also writes anew what is wrong, ``resync`` writes parities and second copies anew without comparing. All
+    mend sectors that cannot be read. Contents are compared on real members only: in the simulator none is ever
+    wrong."""
+    throttle: Throttle | None = None
+    """Beside ``scrub``: what of their time the members spend on it, as in ``rebuild``; ``md`` when left out."""
+    watch: MomentNs | None = None
+    """Beside ``scrub``: the run ends so long after it is over, at the latest when its target's ``measure`` says."""
 
     @property
     def says_one_thing(self) -> bool:
-        """Whether it is either a failure or a slowness with its measure."""
+        """Whether it is either a failure, or a slowness with its measure, or a scrub."""
+        if self.scrub is not None:
+            return self.fail is None and self.slow is None and self.times is None
+        if self.throttle is not None or self.watch is not None:
+            return False
         return (self.fail is None) != (self.slow is None) and (self.slow is None) == (self.times is None)
 
     @property
     def in_words(self) -> str:
         """What befalls which member, and when."""
         when = f"{self.at / 1e9:g} s"
+        if self.scrub is not None:
+            throttle = "md" if self.throttle is None else self.throttle.kind
+            return f"{self.scrub} from {when} (throttle: {throttle})"
         if self.slow is None:
             return f"member {self.fail} fails at {when}"
         if self.times == 1:
@@ -255,7 +271,7 @@ class Array(Table):
     events: Annotated[list[MemberEvent], Field(max_length=64)] = []
     """Members that fail while the load runs, as ``[{ at = "30s", fail = 2 }]``, in the simulator and on real members,
     where what they are asked from then on fails; or, in the simulator, become slow: ``[{ at = "30s", slow = 2, times =
-    4 }]``. None when left out."""
+    4 }]``. Or the array goes over what it holds: ``[{ at = "30s", scrub = "check" }]``, on both. None when left out."""
     rebuild: Rebuild | None = None
     """New members take the places of those that fail, and are rebuilt beside the load; in the simulator also, as a run
     begins, those of the missing ones. On real members the file or device that failed is taken for a new one, of which

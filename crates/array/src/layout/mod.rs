@@ -91,6 +91,17 @@ impl Layout {
         Ok(layout)
     }
 
+    /// Whether any level bears a loss.
+    pub fn has_redundancy(&self) -> bool {
+        self.nodes.iter().any(|node| node.bears > 0)
+    }
+
+    /// The node of a leaf.
+    pub(crate) fn node_of(&self, leaf: LeafId) -> NodeId {
+        let is_leaf = |node: &&Node| matches!(node.level, Level::Member(Member { leaf: l }) if l == leaf);
+        self.nodes.iter().find(is_leaf).map_or(0, |node| node.id)
+    }
+
     fn sectors(&self, what: &str, bytes: u64) -> Result<u64, SpecError> {
         let sector_bytes = u64::from(self.sector_bytes);
         if !bytes.is_multiple_of(sector_bytes) {

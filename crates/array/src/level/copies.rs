@@ -7,7 +7,9 @@
 //! Reference: md(4), section RAID10; the maps that md writes are in `tests/golden`.
 
 use super::choice::{choose_copy, Candidates, MdBalance};
-use super::{chunks, locked_pieces, runs, ChunkPart, Content, Level, NodeLayout, Personality, Surroundings};
+use super::{
+    chunks, compare_copies, locked_pieces, runs, ChunkPart, Content, Level, NodeLayout, Personality, Surroundings,
+};
 use crate::layout::{Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
@@ -91,12 +93,36 @@ impl Personality for Copies {
         let link = if plain { NONE } else { planner.compute(ComputeKind::Recover) };
         planner.with_transfers(|planner, reads| {
             planner.with_transfers(|planner, writes| {
-                for position in 0..place(node.children.len()) {
-                    self.restore_child(planner, node, (position, extent), link, (reads, writes))?;
+                if planner.scratch.scrubs {
+                    self.restore_all_copies(planner, node, extent, link, (reads, writes))?;
+                } else {
+                    for position in 0..place(node.children.len()) {
+                        self.restore_child(planner, node, (position, extent, None), link, (reads, writes))?;
+                    }
                 }
                 planner.hand_on(node, reads, false)?;
                 planner.hand_on(node, writes, true)
             })
+        })
+    }
+
+    /// Of every chunk whose first copy lies there, all copies.
+    fn verify(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
+        let compute = planner.compute(ComputeKind::Verify);
+        planner.with_transfers(|planner, reads| {
+            for position in 0..place(node.children.len()) {
+                for piece in chunks(self.chunk, 1, extent) {
+                    let Content::Data(up) = self.content(node, position, piece.child_lba) else { continue };
+                    for wanted in runs(Extent::new(up, piece.sectors), planner.scratch.restored_run) {
+                        let Some(part) = self.chunks(wanted).next() else { continue };
+                        if self.on_child(&part, 0).0 == position {
+                            let copies = (0..self.layout.copies).map(|copy| self.on_child(&part, copy));
+                            compare_copies(planner, node, compute, copies, reads);
+                        }
+                    }
+                }
+            }
+            planner.hand_on(node, reads, false)
         })
     }
 
@@ -213,12 +239,33 @@ impl Copies {
         Extent::new(index * self.chunk + part.within, part.sectors)
     }
 
+    /// The same of every copy of what lies in `extent` of the children, wherever the copies are.
+    fn restore_all_copies(
+        &self,
+        planner: &mut Planner<'_>,
+        node: &Node,
+        extent: Extent,
+        link: u32,
+        (reads, writes): (&mut Vec<Transfer>, &mut Vec<Transfer>),
+    ) -> PlanResult {
+        let data = self.covering(node, 0, extent);
+        let mut result = Ok(());
+        self.for_each_share(node, data, |child, share| {
+            let position = node.children.iter().position(|&one| one == child).map_or(0, place);
+            if result.is_ok() {
+                let part = (position, share, Some(data));
+                result = self.restore_child(planner, node, part, link, (reads, writes));
+            }
+        });
+        result
+    }
+
     /// Adds what gives `extent` of the child at `position` back where it can be written and not be read.
     fn restore_child(
         &self,
         planner: &mut Planner<'_>,
         node: &Node,
-        (position, extent): (u32, Extent),
+        (position, extent, data): (u32, Extent, Option<Extent>),
         link: u32,
         (reads, writes): (&mut Vec<Transfer>, &mut Vec<Transfer>),
     ) -> PlanResult {
@@ -230,6 +277,10 @@ impl Copies {
         let (mut end, mut written) = (0, false);
         for piece in chunks(self.chunk, 1, extent) {
             let Content::Data(up) = self.content(node, position, piece.child_lba) else { continue };
+            // Of what else lies in the same rows nothing is locked.
+            if data.is_some_and(|data| !data.contains(Extent::new(up, piece.sectors))) {
+                continue;
+            }
             end = piece.on_child().end();
             if planner.is_readable(child, piece.on_child()) {
                 continue;

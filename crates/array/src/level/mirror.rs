@@ -1,7 +1,7 @@
 //! RAID 1: a read goes to one copy, a write to all.
 
 use super::choice::{choose_copy, Candidates, MdBalance};
-use super::{locked_pieces, runs, Content, Level, NodeLayout, Personality, Surroundings};
+use super::{compare_copies, locked_pieces, runs, Content, Level, NodeLayout, Personality, Surroundings};
 use crate::layout::{Node, NodeId};
 use crate::machine::{LockMode, LockRange};
 use crate::plan::{narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
@@ -71,6 +71,17 @@ impl Personality for Mirror {
             }
         }
         Ok(())
+    }
+
+    fn verify(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
+        let compute = planner.compute(ComputeKind::Verify);
+        planner.with_transfers(|planner, reads| {
+            for part in runs(extent, planner.scratch.restored_run) {
+                let copies = (0..place(node.children.len())).map(|position| (position, part));
+                compare_copies(planner, node, compute, copies, reads);
+            }
+            planner.hand_on(node, reads, false)
+        })
     }
 
     fn for_each_share(&self, node: &Node, extent: Extent, mut visit: impl FnMut(NodeId, Extent)) {

@@ -17,7 +17,7 @@ pub(crate) use parity::{ParityLayout, StripeWork};
 
 use crate::layout::{MapCell, Node, NodeId};
 use crate::machine::{LockMode, LockRange};
-use crate::plan::{place, PlanResult, Planner, Transfer};
+use crate::plan::{narrow, place, Origin, PlanResult, Planner, Space, Transfer};
 use crate::spec::Tree;
 use raidlab_types::number::{lcm, usize_from};
 use raidlab_types::Extent;
@@ -40,6 +40,12 @@ pub(crate) trait Personality: Sized {
     /// Plans what gives `extent` of every child back that is written there and cannot be read, from its siblings.
     fn restore(&self, _: &mut Planner<'_>, _: &Node, _: Extent) -> PlanResult {
         unreachable!("a level that bears no loss has nothing to restore from")
+    }
+
+    /// Plans what tells whether `extent` of every child is what its siblings say it is. What several children hold together
+    /// is compared once, with the first of them.
+    fn verify(&self, _: &mut Planner<'_>, _: &Node, _: Extent) -> PlanResult {
+        unreachable!("a level that bears no loss has nothing to compare")
     }
 
     /// One child's contiguous part of a stripe, if the level stripes, in sectors.
@@ -195,6 +201,10 @@ impl Node {
         for_level!(self, level => level.restore(planner, self, extent))
     }
 
+    pub(crate) fn verify(&self, planner: &mut Planner<'_>, extent: Extent) -> PlanResult {
+        for_level!(self, level => level.verify(planner, self, extent))
+    }
+
     pub(crate) fn is_lost_without(&self, is_gone: impl Fn(NodeId) -> bool) -> bool {
         for_level!(self, level => level.is_lost_without(self, is_gone))
     }
@@ -245,6 +255,55 @@ fn chunks(chunk: u64, columns: u64, extent: Extent) -> impl Iterator<Item = Chun
         }
         Some(part)
     })
+}
+
+/// Reads what several children hold alike, the copies that can be read, and compares them: two with the first at a time, so
+/// that of three the one that differs is known.
+fn compare_copies(
+    planner: &mut Planner<'_>,
+    node: &Node,
+    compute: u32,
+    copies: impl Iterator<Item = (u32, Extent)>,
+    reads: &mut Vec<Transfer>,
+) {
+    let (mut first, mut second, begun) = (None, None, reads.len());
+    for (position, extent) in copies {
+        let child = node.child(position);
+        if !planner.is_readable(child, extent) {
+            continue;
+        }
+        let (sectors, offset) = (narrow(extent.sectors), planner.allocate(extent.sectors));
+        let read = Transfer { child: position, lba: extent.lba, sectors, space: Space::Scratch, offset, link: compute };
+        reads.push(read);
+        match (first, second) {
+            (None, _) => first = Some(read),
+            (_, None) => second = Some(read),
+            (Some(of), Some(one)) => {
+                compare(planner, node, compute, &[of, one, read]);
+                second = None;
+            }
+        }
+    }
+    match (first, second) {
+        (Some(of), Some(one)) => compare(planner, node, compute, &[of, one]),
+        // There is nothing to compare it with.
+        (Some(_), None) if reads.len() == begun + 1 => reads.truncate(begun),
+        _ => {}
+    }
+}
+
+/// Adds the segment that is zero where these copies are equal.
+fn compare(planner: &mut Planner<'_>, node: &Node, compute: u32, copies: &[Transfer]) {
+    let mut outputs = [None; 2];
+    for (n, copy) in copies.iter().enumerate() {
+        let coefficients = [[1, 1], [1, 0], [0, 1]][n];
+        let origin = Origin { child: node.child(copy.child), extent: copy.extent(), follows: n > 0 };
+        planner.verified_input(copy.offset, coefficients, origin);
+    }
+    for output in &mut outputs[..copies.len() - 1] {
+        *output = Some((Space::Scratch, planner.allocate(u64::from(copies[0].sectors))));
+    }
+    planner.segment(compute, u64::from(copies[0].sectors), outputs);
 }
 
 /// The locks on `extent` of a node that are kept by pieces of so many sectors.

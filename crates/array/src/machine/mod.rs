@@ -11,12 +11,16 @@ mod cached;
 mod locks;
 mod rebuild;
 mod run;
+mod scrub;
 mod stripe_cache;
 
 pub(crate) use locks::{LockMode, LockRange};
+pub use scrub::{Mismatch, ScrubCounts, ScrubKind};
 
 use crate::layout::{Layout, NodeId};
-use crate::plan::{place, BadExtent, Body, ComputeKind, MemberViews, NodeView, Piece, Plan, Scratch, Segment, NONE};
+use crate::plan::{
+    place, BadExtent, Body, ComputeKind, MemberViews, NodeView, Piece, Plan, Scratch, Segment, WrongExtent, NONE,
+};
 use crate::policy::{MemberState, MemberView, Policy};
 use crate::throttle::RebuildThrottle;
 use locks::LockTable;
@@ -25,6 +29,7 @@ use raidlab_types::{
     Extent, Instant, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, RequestTag,
 };
 use rebuild::Rebuild;
+use scrub::Scrub;
 use slab::Slab;
 use std::collections::VecDeque;
 use stripe_cache::StripeCache;
@@ -86,6 +91,8 @@ pub enum Event {
         /// Which.
         leaf: LeafId,
     },
+    /// A scrub has gone over all there is, or was broken off: see [`Array::scrub_counts`].
+    ScrubDone,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -151,6 +158,9 @@ struct Window {
     /// Writes that wait only for the last read.
     held: Vec<u32>,
     bad: Vec<BadExtent>,
+    /// Of a scrub: what is not believed, and whether the plan writes it anew.
+    wrong: Vec<WrongExtent>,
+    mends: bool,
 }
 
 /// The array.
@@ -189,6 +199,8 @@ pub struct Array {
     requests_taken: u64,
     /// What it does for itself.
     rebuilds: Slab<Rebuild>,
+    scrub: Option<Scrub>,
+    scrub_counts: ScrubCounts,
     /// How fast; as the member replaced last.
     throttle: RebuildThrottle,
     /// Counts units that have begun.
@@ -230,6 +242,8 @@ impl Array {
             requests_in_flight: 0,
             requests_taken: 0,
             rebuilds: Slab::new(),
+            scrub: None,
+            scrub_counts: ScrubCounts::default(),
             throttle: RebuildThrottle::Idle,
             units_begun: 0,
             next_work_at: None,

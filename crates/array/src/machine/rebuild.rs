@@ -4,6 +4,8 @@
 //! of it held is worked out from its siblings and written to all of that child, of which every member is new or has missed
 //! writes. It goes through the children unit by unit; a unit is a window as a client's is, with the locks of a write.
 //!
+//! A scrub goes through a node in the same way (`scrub.rs`).
+//!
 //! Invariants: `valid` of a member grows only by units that are done, and only as far as all before them are; a unit reads
 //! nothing that lies above it on a member that is rebuilt; a member that fails is no longer rebuilt.
 
@@ -33,11 +35,13 @@ struct Unit {
     done: bool,
 }
 
-/// A node of which members are rebuilt.
+/// A node of which members are rebuilt, or that is gone over.
 #[derive(Debug)]
 pub(super) struct Rebuild {
     pub(super) node: NodeId,
-    /// The members it fills.
+    /// It is a scrub.
+    pub(super) scrubs: bool,
+    /// The members it fills; none of a scrub.
     leaves: Vec<LeafId>,
     /// Its ancestors up to the topmost that is locked, the nearest first, each with the position of the one before.
     above: Vec<(NodeId, u32)>,
@@ -51,10 +55,33 @@ pub(super) struct Rebuild {
     in_flight: u32,
     pace: Pace,
     /// Too little can be read, another has taken its place, or its members have gone.
-    stopped: bool,
+    pub(super) stopped: bool,
 }
 
 impl Rebuild {
+    /// One that has not begun; `above` are the ancestors that are locked.
+    pub(super) fn new(
+        (node, above): (NodeId, Vec<(NodeId, u32)>),
+        (end, unit): (u64, u64),
+        pace: Pace,
+        scrubs: bool,
+    ) -> Rebuild {
+        Rebuild {
+            node,
+            scrubs,
+            leaves: Vec::new(),
+            above,
+            end,
+            unit,
+            next: 0,
+            rebuilt: 0,
+            units: VecDeque::with_capacity(UNITS),
+            in_flight: 0,
+            pace,
+            stopped: false,
+        }
+    }
+
     /// Whether a unit is left, and room for it.
     fn has_more(&self) -> bool {
         !self.stopped && self.next < self.end && self.units.len() < UNITS
@@ -88,8 +115,23 @@ impl Rebuild {
 
 /// The ancestors of a leaf, the nearest first, each with the position of the one before.
 fn ancestors(layout: &Layout, leaf: LeafId) -> Vec<(NodeId, u32)> {
-    let is_leaf = |node: &&Node| matches!(node.level, Level::Member(Member { leaf: l }) if l == leaf);
-    let Some(mut id) = layout.nodes.iter().find(is_leaf).map(|node| node.id) else { return Vec::new() };
+    ancestors_of(layout, layout.node_of(leaf))
+}
+
+/// Those of the ancestors, the nearest first, that a unit locks with its node: up to the topmost that bears losses.
+fn locked(layout: &Layout, above: &[(NodeId, u32)]) -> Vec<(NodeId, u32)> {
+    let bears = |&(id, _): &(NodeId, u32)| layout.node(id).bears > 0;
+    let locked = above.iter().rposition(bears).map_or(0, |topmost| topmost + 1);
+    above[..locked].to_vec()
+}
+
+/// The same of a node.
+pub(super) fn locked_above(layout: &Layout, id: NodeId) -> Vec<(NodeId, u32)> {
+    locked(layout, &ancestors_of(layout, id))
+}
+
+/// The ancestors of a node.
+fn ancestors_of(layout: &Layout, mut id: NodeId) -> Vec<(NodeId, u32)> {
     let mut found = Vec::new();
     // A parent comes before its children.
     for node in layout.nodes[..id as usize].iter().rev() {
@@ -113,7 +155,7 @@ fn leaf_shares(layout: &Layout, id: NodeId, extent: Extent, visit: &mut dyn FnMu
 }
 
 /// Sectors of a node's children that are used, and the length of a unit of them.
-fn measures(layout: &Layout, node: &Node) -> (u64, u64) {
+pub(super) fn measures(layout: &Layout, node: &Node) -> (u64, u64) {
     let (mut end, all) = (0, Extent::new(0, node.capacity));
     for_level!(node, level => level.for_each_share(node, all, |_, part| end = end.max(part.end())));
     let longest = (UNIT_BYTES / u64::from(layout.sector_bytes())).max(1);
@@ -200,6 +242,11 @@ impl Array {
 
     /// Whether members are being rebuilt.
     pub fn is_rebuilding(&self) -> bool {
+        self.rebuilds.iter().any(|(_, work)| !work.scrubs)
+    }
+
+    /// Whether it works for itself: members are rebuilt, or it goes over what it holds.
+    pub fn is_at_work(&self) -> bool {
         !self.rebuilds.is_empty()
     }
 
@@ -230,25 +277,13 @@ impl Array {
         }
         for (_, other) in &mut self.rebuilds {
             other.leaves.retain(|leaf| !leaves.contains(leaf));
-            other.stopped |= other.leaves.is_empty();
+            other.stopped |= other.leaves.is_empty() && !other.scrubs;
         }
-        let bears = |&(id, _): &(NodeId, u32)| self.layout.node(id).bears > 0;
-        let locked = above.iter().rposition(bears).map_or(0, |topmost| topmost + 1);
-        let (end, unit) = measures(&self.layout, self.layout.node(node));
+        let sizes = measures(&self.layout, self.layout.node(node));
         let has_parity = for_level!(self.layout.node(node), level => level.locks_stripes());
-        self.rebuilds.insert(Rebuild {
-            node,
-            leaves,
-            above: above[..locked].to_vec(),
-            end,
-            unit,
-            next: 0,
-            rebuilt: 0,
-            units: VecDeque::with_capacity(UNITS),
-            in_flight: 0,
-            pace: Pace::new(self.throttle, has_parity, self.now),
-            stopped: false,
-        });
+        let pace = Pace::new(self.throttle, has_parity, self.now);
+        let above = locked(&self.layout, above);
+        self.rebuilds.insert(Rebuild { leaves, ..Rebuild::new((node, above), sizes, pace, false) });
         self.drop_stopped();
     }
 
@@ -269,7 +304,11 @@ impl Array {
     fn begin_units(&mut self, id: usize) {
         let sector_bytes = u64::from(self.layout.sector_bytes());
         let (requests, in_flight) = (self.requests_taken, self.requests.len() as u64);
+        let is_rebuilding = self.is_rebuilding();
         while let Some(rebuild) = self.rebuilds.get_mut(id).filter(|rebuild| rebuild.has_more()) {
+            if rebuild.scrubs && is_rebuilding {
+                return;
+            }
             match rebuild.pace.go(self.now, rebuild.beside(sector_bytes, requests, in_flight)) {
                 Go::Now => {}
                 Go::At(at) => {
@@ -292,10 +331,14 @@ impl Array {
     /// A unit is done, or could not be.
     pub(super) fn end_unit(&mut self, id: u32, extent: Extent, failed: bool) {
         let sector_bytes = u64::from(self.layout.sector_bytes());
+        let Rebuild { node, scrubs, .. } = self.rebuilds[id as usize];
+        if scrubs {
+            self.count_scrubbed(node, extent, failed);
+        }
         let rebuild = &mut self.rebuilds[id as usize];
         rebuild.in_flight -= 1;
         let unit = rebuild.units.iter_mut().find(|unit| unit.extent == extent).expect("a unit in flight is known");
-        let failed = failed && !self.views.is_weak(Weakness::FailedUnitsCount);
+        let failed = failed && !scrubs && !self.views.is_weak(Weakness::FailedUnitsCount);
         unit.done = !failed;
         rebuild.pace.end(self.now, unit.begun, extent.sectors * sector_bytes);
         rebuild.stopped |= failed;
@@ -322,14 +365,16 @@ impl Array {
         let unit_left_out = if self.views.is_weak(Weakness::LastUnitLeftOut) { *unit } else { 0 };
         if *rebuilt + unit_left_out >= *end {
             let leaves = std::mem::take(leaves);
-            self.rebuilds.remove(id as usize);
+            if self.rebuilds.remove(id as usize).scrubs {
+                return self.begin_scrubs();
+            }
             for leaf in leaves {
                 self.set_member_state(leaf, MemberState::Online);
                 self.events.push_back(Event::MemberRebuilt { leaf });
             }
             return;
         }
-        if *rebuilt == 0 {
+        if *rebuilt == 0 || leaves.is_empty() {
             return;
         }
         let (views, part) = (&mut self.views, Extent::new(0, *rebuilt));
@@ -353,6 +398,11 @@ impl Array {
             let Rebuild { node, leaves, .. } = rebuild;
             // Where the node is lost itself, by neighbours that hold a chunk together, what is above it takes over later.
             let is_lost = views.is_lost(*node);
+            if rebuild.scrubs {
+                // What is left of it cannot be compared.
+                rebuild.stopped |= is_lost;
+                continue;
+            }
             leaves.retain(|&leaf| !is_lost && views.leaf(leaf).state == MemberState::Rebuilding);
             for &child in layout.node(*node).children.iter().filter(|&&child| views.is_lost(child)) {
                 let whole = Extent::new(0, layout.node(child).capacity);
@@ -364,14 +414,18 @@ impl Array {
     }
 
     /// Forgets those that have stopped, once nothing of them is in flight.
-    fn drop_stopped(&mut self) {
-        let (rebuilds, events) = (&mut self.rebuilds, &mut self.events);
+    pub(super) fn drop_stopped(&mut self) {
+        let (rebuilds, events, mut scrubs) = (&mut self.rebuilds, &mut self.events, false);
         rebuilds.retain(|_, rebuild| {
             let goes_on = !rebuild.stopped || rebuild.in_flight > 0;
             if !goes_on {
+                scrubs |= rebuild.scrubs;
                 events.extend(rebuild.leaves.drain(..).map(|leaf| Event::RebuildStopped { leaf }));
             }
             goes_on
         });
+        if scrubs {
+            self.begin_scrubs();
+        }
     }
 }

@@ -12,8 +12,10 @@
 //! - Nothing is taken out of the queue of ready nodes: what a draining window has there is dropped when its turn comes.
 
 use super::locks::collect;
+use super::rebuild::Rebuild;
+use super::scrub::is_within;
 use super::{Array, Event, LockMode, Owner, RequestState, Window, WindowPhase};
-use crate::layout::Layout;
+use crate::layout::{Layout, NodeId};
 use crate::plan::{narrow, place, BadExtent, Body, MemberViews, Plan, Planner, NONE};
 use crate::policy::MemberState;
 use crate::weakness::Weakness;
@@ -91,6 +93,8 @@ impl Array {
                     reads_left: 0,
                     held: Vec::new(),
                     bad: Vec::new(),
+                    wrong: Vec::new(),
+                    mends: false,
                 });
                 place(self.windows.len()) - 1
             }
@@ -100,6 +104,8 @@ impl Array {
         (window.owner, window.extent, window.locks, window.blockers) = (owner, extent, NONE, 0);
         (window.outstanding, window.second_looks, window.run_sectors) = (0, 0, 0);
         window.bad.clear();
+        window.wrong.clear();
+        window.mends = false;
         id
     }
 
@@ -189,6 +195,9 @@ impl Array {
             match self.plan_window(id) {
                 Ok(()) => self.start_plan(id),
                 Err(_) if self.look_closer(id) || self.look_again(id) => self.runnable.push_back(id),
+                Err(RequestError::BeyondTolerance { node, .. }) if self.gives_up_member(id, node) => {
+                    self.runnable.push_back(id);
+                }
                 Err(error) => self.retire(id, Some(error)),
             }
         }
@@ -244,8 +253,35 @@ impl Array {
         again
     }
 
+    /// Whether a write goes on without a member of `node`, of which what it had to read there can be had from nobody: the
+    /// write of a nested node that has failed costs the node, as it does with md, where those above bear that.
+    #[cold]
+    fn gives_up_member(&mut self, id: u32, node: NodeId) -> bool {
+        let Some(RequestState { request, node: volume, .. }) = self.request_of(id) else { return false };
+        if request.kind != RequestKind::Write || node == *volume {
+            return false;
+        }
+        let below = |bad: &&BadExtent| is_within(&self.layout, node, self.layout.node_of(bad.leaf));
+        let Some(leaf) = self.windows[id as usize].bad.iter().find(below).map(|bad| bad.leaf) else { return false };
+        let mut without = self.views.clone();
+        without.set_state(&self.layout, leaf, MemberState::Failed);
+        if !self.views.leaf(leaf).writes() || without.is_unsure(*volume) {
+            return false;
+        }
+        self.set_member_state(leaf, MemberState::Failed);
+        self.events.push_back(Event::MemberFailed { leaf });
+        true
+    }
+
     fn plan_window(&mut self, id: u32) -> Result<(), RequestError> {
         let window = &mut self.windows[id as usize];
+        if let Owner::Rebuild(work) = window.owner {
+            let Rebuild { node, scrubs, .. } = self.rebuilds[work as usize];
+            if scrubs {
+                self.scratch.run_sectors = window.run_sectors;
+                return self.plan_scrub(id, node);
+            }
+        }
         self.scratch.run_sectors = window.run_sectors;
         let mut planner = Planner {
             layout: &self.layout,
@@ -411,6 +447,9 @@ impl Array {
 
     /// The window is over: frees its locks and, if it was the last, reports the request.
     fn retire(&mut self, id: u32, error: Option<RequestError>) {
+        if error.is_none() && !self.rebuilds.is_empty() && self.goes_over_again(id) {
+            return;
+        }
         if error.is_none() || !self.views.is_weak(Weakness::LocksKeptAfterError) {
             self.unlock(id);
         }

@@ -7,7 +7,7 @@
 //! Invariant: working memory is lent for as long as a closure runs ([`Planner::with_transfers`]), so that a level has its
 //! own, however levels nest, and gives it back whatever goes wrong.
 
-use super::{place, Body, ComputeKind, Input, MemberViews, Piece, Plan, Segment, Space, NONE};
+use super::{place, Body, ComputeKind, Input, MemberViews, Origin, Piece, Plan, Segment, Space, NONE};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{Level, Member, Personality, StripeWork};
 use crate::policy::{ChunkAccesses, Policy};
@@ -68,6 +68,13 @@ pub struct BadExtent {
     pub extent: Extent,
 }
 
+/// Sectors of a child that a scrub has found to hold what they should not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WrongExtent {
+    pub child: NodeId,
+    pub extent: Extent,
+}
+
 /// Working memory of the planner, kept between plans so that planning allocates nothing.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -83,9 +90,13 @@ pub struct Scratch {
     pub(crate) root: NodeId,
     /// It is a unit of a rebuild.
     pub(crate) restores: bool,
-    /// Of a unit: how many sectors are to be had from the same siblings. What they give is written at once, for what lies
+    /// Of a unit: how many sectors are to be had from the same siblings, or to be compared at once. What they give is written at once, for what lies
     /// below may not be written in parts.
     pub(crate) restored_run: u64,
+    /// Sectors of children that are read and not believed: a scrub has found them wrong.
+    pub(crate) wrong: Vec<WrongExtent>,
+    /// The unit is a scrub's: what is restored is all that was verified with it, wherever it lies.
+    pub(crate) scrubs: bool,
     /// What each copy of a mirror was last read up to, by node; and operations of this plan by leaf, which no queue knows
     /// yet. For [`MirrorRead::Md`](crate::MirrorRead::Md) alone, and empty for others.
     read_ends: Vec<u64>,
@@ -153,6 +164,24 @@ impl Planner<'_> {
             }
             result => result,
         }
+    }
+
+    /// Plans a unit of a scrub: reads all of `extent` of every child of `node` that can be read, and works out what it differs
+    /// by from what it should be. What has no redundancy left is passed over.
+    ///
+    /// # Errors
+    /// [`RequestError::BeyondTolerance`] when something below cannot be read.
+    pub fn verify(&mut self, node: NodeId, extent: Extent) -> Result<(), RequestError> {
+        self.begin(node);
+        self.scratch.restored_run = match self.scratch.run_sectors {
+            0 => extent.sectors,
+            sectors => u64::from(sectors),
+        };
+        self.layout.node(node).verify(self, extent)?;
+        if self.plan.reads == 0 {
+            self.plan.clear();
+        }
+        Ok(())
     }
 
     fn restore_in_runs(&mut self, node: NodeId, extent: Extent, run: u64) -> PlanResult {
@@ -413,6 +442,10 @@ impl Planner<'_> {
     /// Whether `extent` of a node can be read or rebuilt from what is there.
     pub(crate) fn is_readable(&self, id: NodeId, extent: Extent) -> bool {
         let anywhere = self.bad.is_empty() && !self.views.is_partial(id);
+        let is_wrong = |wrong: &WrongExtent| wrong.child == id && wrong.extent.overlaps(extent);
+        if self.scratch.wrong.iter().any(is_wrong) {
+            return false;
+        }
         !self.views.is_lost(id) && (anywhere || self.layout.node(id).is_readable(self, extent))
     }
 
@@ -463,6 +496,12 @@ impl Planner<'_> {
     #[inline]
     pub(crate) fn input(&mut self, (space, offset): (Space, u32), coefficients: [u8; 2]) {
         self.plan.inputs.push(Input { space, offset, coefficients });
+    }
+
+    /// Adds an input of the next segment of a computation that verifies: `origin`, read into scratch.
+    pub(crate) fn verified_input(&mut self, offset: u32, coefficients: [u8; 2], origin: Origin) {
+        self.input((Space::Scratch, offset), coefficients);
+        self.plan.origins.push(origin);
     }
 
     /// Adds a segment to the newest computation, from the inputs added since the last segment.

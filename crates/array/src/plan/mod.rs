@@ -12,10 +12,11 @@ mod builder;
 mod print;
 mod views;
 
-pub(crate) use builder::{cut, narrow, PlanResult, Transfer};
+pub(crate) use builder::{cut, narrow, PlanResult, Transfer, WrongExtent};
 pub use builder::{BadExtent, Planner, Scratch};
 pub use views::MemberViews;
 
+use crate::layout::NodeId;
 use raidlab_types::{Extent, LeafId, OpKind};
 use std::ops::Range;
 
@@ -62,6 +63,18 @@ pub enum ComputeKind {
     Pq,
     /// A lost block from the others.
     Recover,
+    /// What copies or parities differ by from what they should be: all zeroes where they agree.
+    Verify,
+}
+
+/// Where an input of a [`ComputeKind::Verify`] lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub child: NodeId,
+    /// Sectors of the child.
+    pub extent: Extent,
+    /// It follows from others, and is written anew where nothing says who is wrong: a parity, a copy that is not the first.
+    pub follows: bool,
 }
 
 /// One input of a segment.
@@ -114,6 +127,8 @@ pub struct Plan {
     pieces: Vec<Piece>,
     segments: Vec<Segment>,
     inputs: Vec<Input>,
+    /// Of the inputs of a computation that verifies, which are the plan's first.
+    pub(crate) origins: Vec<Origin>,
     scratch_sectors: u32,
     reads: u32,
     writes: u32,
@@ -153,6 +168,7 @@ impl Plan {
         self.pieces.clear();
         self.segments.clear();
         self.inputs.clear();
+        self.origins.clear();
         (self.scratch_sectors, self.reads, self.writes) = (0, 0, 0);
         self.by_rows = false;
     }
@@ -233,6 +249,13 @@ impl Plan {
             let inputs = s.inputs.len() as u64;
             (read + inputs * u64::from(s.sectors), written + outputs * u64::from(s.sectors))
         })
+    }
+
+    /// The numbers of a segment's inputs, and the segment: number `segment` of the plan's, which are those of the computation
+    /// that verifies.
+    pub(crate) fn verified(&self, segment: u32) -> (&Segment, Range<u32>) {
+        let segment = &self.segments[segment as usize];
+        (segment, segment.inputs.clone())
     }
 
     pub(crate) fn segments_of(&self, segments: &Range<u32>) -> &[Segment] {

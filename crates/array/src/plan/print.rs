@@ -38,6 +38,7 @@ impl Plan {
             ComputeKind::Xor => "xor    ",
             ComputeKind::Pq => "p+q    ",
             ComputeKind::Recover => "recover",
+            ComputeKind::Verify => "verify ",
         };
         let inputs: usize = segments.iter().map(|s| self.inputs(s).len()).sum();
         write!(f, "{verb} {inputs} inputs into")?;

@@ -42,6 +42,17 @@ impl WindowMemory {
     }
 }
 
+impl WindowMemory {
+    /// Sector `offset` of scratch memory.
+    ///
+    /// # Safety
+    /// Nothing writes it while the slice lives.
+    pub(super) unsafe fn sector<'m>(&self, offset: u32) -> &'m [u8] {
+        // SAFETY: `at` has found it within the window's memory; the rest is the caller's.
+        unsafe { std::slice::from_raw_parts(self.at(Space::Scratch, offset, 1), self.sector_bytes) }
+    }
+}
+
 /// Runs computations; keeps its lists so that none is allocated.
 #[derive(Debug, Default)]
 pub(crate) struct Combiner {

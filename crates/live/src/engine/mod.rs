@@ -44,7 +44,7 @@ use compute::Combiner;
 use faults::Faults;
 use flight::Flights;
 use priority::Precedence;
-use raidlab_array::{Array, ArrayOp, Befallen, Event, MemberState, Outages, RebuildResult};
+use raidlab_array::{Array, ArrayOp, Befallen, Event, MemberState, Mismatch, Outages, RebuildResult, ScrubResult};
 use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestKind, RequestTag, Seed};
 use run_clock::RunClock;
@@ -87,11 +87,14 @@ pub(crate) struct Engine {
     /// Flights that found the ring full.
     waiting: VecDeque<u32>,
     combiner: Combiner,
+    /// What a computation has just found to be wrong.
+    mismatches: Vec<Mismatch>,
     faults: Faults,
     /// Who fails at which time, and is rebuilt.
     pub(crate) outages: Outages,
     /// How far that had come when the load was over.
     pub(crate) rebuilds: Vec<RebuildResult>,
+    pub(crate) scrubs: Vec<ScrubResult>,
     /// Ended requests that the source has not been told of.
     ended: Vec<(RequestTag, bool)>,
     stamper: Stamper,
@@ -153,6 +156,8 @@ impl Engine {
             faults: Faults::new(&config.faults, targets.len()),
             outages: Outages::default(),
             rebuilds: Vec::new(),
+            scrubs: Vec::new(),
+            mismatches: Vec::new(),
             counts: (0..u32_from(targets.len())).map(count).collect(),
             array,
             ring,
@@ -390,6 +395,7 @@ impl Engine {
                 Event::RequestDone { tag, result } => self.end(tag, result),
                 Event::MemberFailed { leaf } => self.note_member(leaf),
                 Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf),
+                Event::ScrubDone => self.outages.scrubbed(self.now, &self.array),
                 Event::RebuildStopped { .. } => {}
             }
         }
@@ -400,7 +406,11 @@ impl Engine {
         if let Some(work) = self.array.compute(id) {
             // SAFETY: the plan's places; operations on them have completed or come after this.
             unsafe { self.combiner.run(&work, places) };
+            // SAFETY: as before; what was computed is not written while it is looked at.
+            let sector_of = |offset| unsafe { places.sector(offset) };
+            work.mismatches(sector_of, |mismatch| self.mismatches.push(mismatch));
         }
+        self.mismatches.drain(..).for_each(|mismatch| self.array.note_mismatch(id, mismatch));
         self.finish(id, Ok(()));
     }
 
@@ -455,7 +465,13 @@ impl Engine {
                 leaves.into_iter().for_each(|leaf| self.array.set_member_state(leaf, MemberState::Failed));
             }
         }
-        self.array.is_rebuilding()
+        if running && self.array.is_scrubbing() {
+            self.scrubs = self.outages.scrub_results(self.now, &self.array);
+            self.array.stop_scrub();
+        } else if running && self.scrubs.is_empty() {
+            self.scrubs = self.outages.scrub_results(self.now, &self.array);
+        }
+        self.array.is_at_work()
     }
 
     fn fail(&mut self, error: LiveError) {

@@ -242,6 +242,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
                     }
                     Event::RequestDone { tag, result } => self.leave(tag, result.is_ok()),
                     Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf),
+                    Event::ScrubDone => self.outages.scrubbed(self.now, &self.array),
                     Event::MemberFailed { .. } | Event::RebuildStopped { .. } => {}
                 }
                 ask_load |= std::mem::take(&mut self.answered);
@@ -367,7 +368,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         self.ledger.leave(self.now, tag);
         if self.ledger.is_to_be_checked() {
             // Caches go on destaging behind their clients, and a load of files records files, not what they are read with.
-            let quiet = self.caches.is_empty() && !self.array.is_rebuilding();
+            let quiet = self.caches.is_empty() && !self.array.is_at_work();
             let array = quiet.then_some(&self.array);
             self.ledger.check(array, (!L::WORKS).then(|| self.load.recorder()));
         }
@@ -493,6 +494,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         let (sector_bytes, user_sectors) = (layout.sector_bytes(), layout.user_sectors());
         let sectors = |leaf: u32| self.devices[leaf as usize].capacity_sectors();
         let rebuilds = self.outages.results(self.now, &self.array, sectors);
+        let scrubs = self.outages.scrub_results(self.now, &self.array);
         let now = self.now;
         let member = |(leaf, d): (usize, &mut Device)| MemberResult {
             leaf: u32_from(leaf),
@@ -503,6 +505,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         SimResult {
             members: self.devices.iter_mut().enumerate().map(member).collect(),
             rebuilds,
+            scrubs,
             data_loss: self.outages.data_loss(),
             stations: self.walks.iter().flat_map(Walks::stations).map(|station| station.result(now)).collect(),
             hold: self.load.hold(),

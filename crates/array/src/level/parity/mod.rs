@@ -13,6 +13,7 @@ mod restore;
 mod rotation;
 mod rows;
 mod small;
+mod verify;
 
 pub(crate) use rotation::ParityLayout;
 
@@ -102,6 +103,10 @@ impl Personality for ParityLayout {
 
     fn restore(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
         self.restore_rows(planner, node, extent)
+    }
+
+    fn verify(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
+        self.verify_rows(planner, node, extent)
     }
 
     /// Every stripe that is touched, by the range within the chunk; reads of a node with all its members lock nothing.
