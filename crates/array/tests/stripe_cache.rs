@@ -39,8 +39,12 @@ impl Driver {
     }
 
     fn write(&mut self, tag: u64, lba: u64, sectors: u64) {
+        self.ask(RequestKind::Write, tag, lba, sectors);
+    }
+
+    fn ask(&mut self, kind: RequestKind, tag: u64, lba: u64, sectors: u64) {
         let extent = Extent::new(lba, sectors);
-        let request = Request { tag, volume: 0, kind: RequestKind::Write, extent, force_unit_access: false };
+        let request = Request { tag, volume: 0, kind, extent, force_unit_access: false };
         self.array.handle_request(Instant::ZERO, request);
         self.poll();
     }
@@ -171,6 +175,104 @@ fn a_member_that_goes_ends_the_cache_and_no_request() {
         assert_eq!(driver.done, (0..40).collect::<Vec<_>>(), "seed {seed}");
         assert_eq!(driver.array.check_idle(), Ok(()), "seed {seed}");
     }
+}
+
+/// An array without some members.
+fn without(parities: u32, missing: &[u32]) -> Driver {
+    let mut driver = Driver::new(array(parities, 256));
+    missing.iter().for_each(|&leaf| driver.array.set_member_state(leaf, MemberState::Missing));
+    driver
+}
+
+#[test]
+fn a_page_of_a_missing_member_is_computed_from_all_others() {
+    for (parities, most) in [(1, 4), (2, 5)] {
+        let read = |leaf| {
+            let mut driver = without(parities, &[leaf]);
+            for column in 0..4 {
+                driver.ask(RequestKind::Read, column, column * CHUNK, PAGE);
+                driver.finish();
+            }
+            assert_eq!((driver.done.len(), driver.moved[1]), (4, 0));
+            driver.moved[0] / PAGE
+        };
+        let mut pages: Vec<u64> = (0..4 + parities).map(read).collect();
+        pages.sort_unstable();
+        // Where a parity is missing four pages are read, else all that there are; none twice.
+        let expected: Vec<u64> = (0..4 + parities).map(|k| if k < parities { 4 } else { most }).collect();
+        assert_eq!(pages.iter().sum::<u64>(), expected.iter().sum::<u64>(), "{pages:?}");
+    }
+}
+
+#[test]
+fn a_write_without_members_reads_what_its_parity_needs() {
+    let write = |parities, missing: &[u32]| {
+        let mut driver = without(parities, missing);
+        driver.write(1, 0, PAGE);
+        driver.finish();
+        driver.moved.map(|sectors| sectors / PAGE)
+    };
+    let sorted = |mut found: Vec<[u64; 2]>| {
+        found.sort_unstable();
+        found
+    };
+    // The page's own member or the parity: the rest is read, and one is written. Another: old data and old parity.
+    let one = sorted((0..5).map(|leaf| write(1, &[leaf])).collect());
+    assert_eq!(one, [[2, 2], [2, 2], [2, 2], [3, 1], [3, 1]]);
+    // Of six: its own and a parity, or both parities: the rest. Two others: the old of it. Else all that there are.
+    let pairs = (0..6).flat_map(|a| (a + 1..6).map(move |b| [a, b]));
+    let two = sorted(pairs.map(|pair| write(2, &pair)).collect());
+    let count = |what: [u64; 2]| two.iter().filter(|&&found| found == what).count();
+    assert_eq!([count([3, 1]), count([3, 3]), count([4, 2])], [3, 3, 9], "{two:?}");
+}
+
+#[test]
+fn requests_without_members_all_come_to_an_end() {
+    for seed in 0..60 {
+        let parities = 1 + seed as u32 % 2;
+        let mut rng = Seed::new(seed).draws();
+        let missing: Vec<u32> =
+            (0..=rng.below(u64::from(parities)) as u32).map(|k| 2 * k).take(parities as usize).collect();
+        let mut driver = without(parities, &missing);
+        let mut next = 0;
+        while next < 60 || !driver.flying.is_empty() {
+            if next < 60 && driver.flying.len() < 30 {
+                let kind = if rng.below(2) == 0 { RequestKind::Read } else { RequestKind::Write };
+                driver.ask(kind, next, rng.below(4000), 1 + rng.below(900));
+                next += 1;
+            } else {
+                driver.complete(rng.below(driver.flying.len() as u64) as usize);
+            }
+            if next == 30 && driver.failed.is_none() && missing.len() < parities as usize {
+                driver.failed = Some(5);
+            }
+        }
+        driver.done.sort_unstable();
+        assert_eq!(driver.done, (0..60).collect::<Vec<_>>(), "seed {seed}");
+        assert_eq!(driver.array.check_idle(), Ok(()), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_member_that_is_rebuilt_is_written() {
+    let mut driver = without(1, &[0]);
+    driver.write(1, 0, 4 * CHUNK);
+    driver.finish();
+    assert_eq!(driver.moved[1], 4 * CHUNK, "four of five members are there");
+    driver.array.replace_member(Instant::ZERO, 0, raidlab_array::RebuildThrottle::Idle).expect("enough is left");
+    let mut written = 0;
+    driver.write(2, 64 * CHUNK, 4 * CHUNK);
+    while let Some((id, _)) = driver.flying.pop_front() {
+        if let Some((OpKind::Write, sectors)) = driver.array.moves(id) {
+            written += sectors;
+        }
+        driver.array.handle_op_done(Instant::ZERO, id, Ok(()));
+        driver.poll();
+        if driver.done.len() == 2 {
+            break;
+        }
+    }
+    assert!(written >= 5 * CHUNK, "the new member too: {written}");
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Array {
         }
         let kind = match request.kind {
             RequestKind::Write => OpKind::Write,
-            RequestKind::Read if cache.reads() => OpKind::Read,
+            RequestKind::Read if cache.lost() != 0 => OpKind::Read,
             _ => return false,
         };
         cache.submit(id, request.extent, kind, request.force_unit_access);
@@ -56,19 +56,25 @@ impl Array {
         true
     }
 
-    /// Has an idle cache go on with the members that there are, if it can.
-    fn begin_cache_again(&mut self, volume: usize) {
-        let Some(cache) = self.caches[volume].as_mut() else { return };
+    /// The members of a volume's cache that are not there, by position; `None` where it cannot work: one is being rebuilt, or
+    /// too many are gone.
+    fn lost_of_cache(&self, volume: usize) -> Option<u64> {
+        let cache = self.caches[volume].as_ref()?;
         let mut lost = 0;
         for (position, &leaf) in cache.leaves().iter().enumerate() {
-            let view = self.views.leaf(leaf);
-            match view.state {
+            match self.views.leaf(leaf).state {
                 MemberState::Online => {}
                 MemberState::Missing | MemberState::Failed => lost |= 1 << position,
-                MemberState::Rebuilding => return,
+                MemberState::Rebuilding => return None,
             }
         }
-        if cache.bears(lost) {
+        cache.bears(lost).then_some(lost)
+    }
+
+    /// Has an idle cache go on with the members that there are, if it can.
+    fn begin_cache_again(&mut self, volume: usize) {
+        let lost = self.lost_of_cache(volume);
+        if let (Some(cache), Some(lost)) = (self.caches[volume].as_mut(), lost) {
             cache.begin_again(lost);
         }
     }
@@ -159,16 +165,17 @@ impl Array {
         self.start_given_up(volume);
     }
 
-    /// Ends the caches of volumes that have lost a member; where nothing is on its way, they go on without it at once.
+    /// Ends the caches of volumes whose members are others than they know; where nothing is on its way, they go on with these
+    /// at once.
     pub(super) fn end_caches(&mut self) {
         for volume in 0..self.caches.len() {
-            let is_degraded = self.views.is_degraded(self.layout.volume_node(volume));
-            if let Some(cache) = self.caches[volume].as_mut().filter(|_| is_degraded) {
-                cache.end();
-                self.start_given_up(volume);
-                if self.requests_in_flight == 0 {
-                    self.begin_cache_again(volume);
-                }
+            let lost = self.lost_of_cache(volume);
+            let knows = |cache: &StripeCache| Some(cache.lost()) == lost && !cache.is_ending();
+            let Some(cache) = self.caches[volume].as_mut().filter(|cache| !knows(cache)) else { continue };
+            cache.end();
+            self.start_given_up(volume);
+            if self.requests_in_flight == 0 {
+                self.begin_cache_again(volume);
             }
         }
     }

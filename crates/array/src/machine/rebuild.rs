@@ -193,6 +193,7 @@ impl Array {
             return Ok(());
         }
         self.views.set_state(&self.layout, leaf, MemberState::Rebuilding);
+        self.end_caches();
         self.epoch = self.epoch.wrapping_add(1);
         self.rebuild_around(leaf);
         // Others may be replaced at the same time, and are rebuilt with it.

@@ -276,9 +276,9 @@ impl StripeCache {
         lost.count_ones() <= self.parity.parities
     }
 
-    /// Whether reads come here, as they do where members are missing.
-    pub(crate) fn reads(&self) -> bool {
-        self.lost != 0
+    /// The members that it does without, a bit each by position; reads come here too where there are any.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// Begins again, knowing nothing, without some members.

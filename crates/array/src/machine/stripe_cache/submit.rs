@@ -213,6 +213,8 @@ impl StripeCache {
         let page = self.page_mut(id, position);
         if !writes {
             (page.to_read, page.asked) = (rider, page.asked | bits);
+            // Who is handled with others is not asked for his own pages.
+            self.row_mut(id).batch_ready = false;
             return;
         }
         (page.to_write, page.covered) = (rider, page.covered | bits);
