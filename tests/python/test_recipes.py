@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -126,8 +127,12 @@ def test_recipes_in_rust_compile_and_pass_their_tests() -> None:
     shutil.rmtree(tree, ignore_errors=True)
     for folder in ("crates", "python", "docs", "devices"):
         shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    for file in ("Cargo.toml", "Cargo.lock"):
-        shutil.copy2(ROOT / file, tree)
+    # Under their own version cargo would take what is compiled of them for what this repository's sources give.
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["package"]["version"]
+    own = re.compile(rf'((?:^version|raidlab-\w+"\nversion) = )"{re.escape(version)}"', re.M)
+    for file, count in (("Cargo.toml", 1), ("Cargo.lock", 0)):
+        text = (ROOT / file).read_text(encoding="utf-8")
+        (tree / file).write_text(own.sub(rf'\1"{version}-recipes"', text, count=count), encoding="utf-8")
     for name in IN_RUST:
         applied(ROOT / "docs" / "how-to" / name, tree, tree)
     packages = [word for crate in ("array", "load", "device") for word in ("-p", f"raidlab-{crate}")]
