@@ -26,7 +26,7 @@ mod throttle;
 mod weakness;
 
 pub use layout::{Layout, LayoutMap, MapCell, NodeId};
-pub use machine::{Array, ArrayOp, ComputeWork, Event, Mismatch, ScrubCounts, ScrubKind, WindowId, OF_ARRAY};
+pub use machine::{Array, ArrayOp, ComputeWork, Event, ScrubCounts, ScrubKind, ScrubMismatch, WindowId, OF_ARRAY};
 pub use outages::{
     too_many_missing, Befallen, DataLoss, MemberEventSpec, Outages, RebuildResult, RebuildSpec, ScrubResult,
 };

@@ -17,7 +17,7 @@ pub(crate) use parity::{ParityLayout, StripeWork};
 
 use crate::layout::{MapCell, Node, NodeId};
 use crate::machine::{LockMode, LockRange};
-use crate::plan::{narrow, place, Origin, PlanResult, Planner, Space, Transfer};
+use crate::plan::{narrow, place, PlanResult, Planner, ReadOrigin, Space, Transfer};
 use crate::spec::Tree;
 use raidlab_types::number::{lcm, usize_from};
 use raidlab_types::Extent;
@@ -297,7 +297,7 @@ fn compare(planner: &mut Planner<'_>, node: &Node, compute: u32, copies: &[Trans
     let mut outputs = [None; 2];
     for (n, copy) in copies.iter().enumerate() {
         let coefficients = [[1, 1], [1, 0], [0, 1]][n];
-        let origin = Origin { child: node.child(copy.child), extent: copy.extent(), follows: n > 0 };
+        let origin = ReadOrigin { child: node.child(copy.child), extent: copy.extent(), follows: n > 0 };
         planner.verified_input(copy.offset, coefficients, origin);
     }
     for output in &mut outputs[..copies.len() - 1] {

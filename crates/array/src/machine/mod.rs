@@ -15,7 +15,7 @@ mod scrub;
 mod stripe_cache;
 
 pub(crate) use locks::{LockMode, LockRange};
-pub use scrub::{Mismatch, ScrubCounts, ScrubKind};
+pub use scrub::{ScrubCounts, ScrubKind, ScrubMismatch};
 
 use crate::layout::{Layout, NodeId};
 use crate::plan::{

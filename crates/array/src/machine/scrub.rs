@@ -53,7 +53,7 @@ pub struct ScrubCounts {
 
 /// A sector of every input of a segment that are not what they say of one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mismatch {
+pub struct ScrubMismatch {
     segment: u32,
     sector: u32,
     /// Number of the input that is wrong, where they say so.
@@ -72,7 +72,7 @@ pub(super) struct Scrub {
 impl ComputeWork<'_> {
     /// Tells where a computation that verifies has found that its inputs do not agree, once it is done: `sector_of` gives a
     /// sector of scratch memory.
-    pub fn mismatches<'m>(&self, sector_of: impl Fn(u32) -> &'m [u8], mut tell: impl FnMut(Mismatch)) {
+    pub fn mismatches<'m>(&self, sector_of: impl Fn(u32) -> &'m [u8], mut tell: impl FnMut(ScrubMismatch)) {
         if self.kind != ComputeKind::Verify {
             return;
         }
@@ -89,7 +89,7 @@ impl ComputeWork<'_> {
                     }
                     _ => None,
                 };
-                tell(Mismatch { segment: number, sector, culprit });
+                tell(ScrubMismatch { segment: number, sector, culprit });
             }
         }
     }
@@ -203,7 +203,7 @@ impl Array {
     }
 
     /// A computation that verifies has found a sector that is wrong; to be told before it is done.
-    pub fn note_mismatch(&mut self, id: OpId, mismatch: Mismatch) {
+    pub fn note_mismatch(&mut self, id: OpId, mismatch: ScrubMismatch) {
         let (window, _) = split(id);
         let window = &mut self.windows[window as usize];
         self.scrub_counts.mismatches += 1;

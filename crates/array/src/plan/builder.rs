@@ -7,7 +7,7 @@
 //! Invariant: working memory is lent for as long as a closure runs ([`Planner::with_transfers`]), so that a level has its
 //! own, however levels nest, and gives it back whatever goes wrong.
 
-use super::{place, Body, ComputeKind, Input, MemberViews, Origin, Piece, Plan, Segment, Space, NONE};
+use super::{place, Body, ComputeKind, Input, MemberViews, Piece, Plan, ReadOrigin, Segment, Space, NONE};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{Level, Member, Personality, StripeWork};
 use crate::policy::{ChunkAccesses, Policy};
@@ -499,7 +499,7 @@ impl Planner<'_> {
     }
 
     /// Adds an input of the next segment of a computation that verifies: `origin`, read into scratch.
-    pub(crate) fn verified_input(&mut self, offset: u32, coefficients: [u8; 2], origin: Origin) {
+    pub(crate) fn verified_input(&mut self, offset: u32, coefficients: [u8; 2], origin: ReadOrigin) {
         self.input((Space::Scratch, offset), coefficients);
         self.plan.origins.push(origin);
     }

@@ -69,7 +69,7 @@ pub enum ComputeKind {
 
 /// Where an input of a [`ComputeKind::Verify`] lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Origin {
+pub(crate) struct ReadOrigin {
     pub child: NodeId,
     /// Sectors of the child.
     pub extent: Extent,
@@ -128,7 +128,7 @@ pub struct Plan {
     segments: Vec<Segment>,
     inputs: Vec<Input>,
     /// Of the inputs of a computation that verifies, which are the plan's first.
-    pub(crate) origins: Vec<Origin>,
+    pub(crate) origins: Vec<ReadOrigin>,
     scratch_sectors: u32,
     reads: u32,
     writes: u32,

@@ -44,7 +44,7 @@ use compute::Combiner;
 use faults::Faults;
 use flight::Flights;
 use priority::Precedence;
-use raidlab_array::{Array, ArrayOp, Befallen, Event, MemberState, Mismatch, Outages, RebuildResult, ScrubResult};
+use raidlab_array::{Array, ArrayOp, Befallen, Event, MemberState, Outages, RebuildResult, ScrubMismatch, ScrubResult};
 use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestKind, RequestTag, Seed};
 use run_clock::RunClock;
@@ -88,7 +88,7 @@ pub(crate) struct Engine {
     waiting: VecDeque<u32>,
     combiner: Combiner,
     /// What a computation has just found to be wrong.
-    mismatches: Vec<Mismatch>,
+    mismatches: Vec<ScrubMismatch>,
     faults: Faults,
     /// Who fails at which time, and is rebuilt.
     pub(crate) outages: Outages,

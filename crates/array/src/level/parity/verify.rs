@@ -6,7 +6,7 @@
 use super::{Band, ParityLayout, Row, StripePlanner};
 use crate::layout::Node;
 use crate::level::runs;
-use crate::plan::{ComputeKind, Origin, PlanResult, Planner, Space};
+use crate::plan::{ComputeKind, PlanResult, Planner, ReadOrigin, Space};
 use raidlab_types::{gf, Extent};
 
 impl ParityLayout {
@@ -45,7 +45,7 @@ impl StripePlanner<'_, '_> {
             let (_, offset) = self.read_to_scratch(band, position, compute);
             // Of RAID 6 without a column of data P stands in for it.
             let follows = self.is_parity(position) && !(data_is_gone && position == row.p);
-            let origin = Origin { child: self.node.child(position), extent: row.extent(band), follows };
+            let origin = ReadOrigin { child: self.node.child(position), extent: row.extent(band), follows };
             self.planner.verified_input(offset, coefficients, origin);
         }
         let sums = if parities == 2 && gone.is_none() { 2 } else { 1 };
