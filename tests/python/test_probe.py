@@ -112,7 +112,8 @@ def test_without_known_members_the_truth_is_among_the_candidates() -> None:
 @pytest.mark.slow
 def test_writes_tell_what_reads_cannot() -> None:
     by_reads, by_writes = probed(RAID5, "hdd-7200"), probed(RAID5, "hdd-7200", writes=True)
-    assert by_reads.verdict == "sure of a class" and by_reads.needs == ("--destroy",)
+    # Of offset2 there is doubt too: on disks it nearly reads as RAID 5 does.
+    assert by_reads.verdict in ("sure of a class", "not sure") and "--destroy" in by_reads.needs
     assert {"raid0", "raid5"} <= {one.shape.level for one in by_reads.classes[0].arrays}
     assert {one.shape for one in by_writes.classes[0].arrays} == {RAID5.shape}
     assert by_writes.classes[0].probability > 0.9
