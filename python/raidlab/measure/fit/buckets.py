@@ -5,8 +5,9 @@ is how many passed on credit.
 
 Invariants:
 
-- A bucket is said only where requests slowed down to a steady rate, and where both sizes that were tried agree on what
-  is counted, requests or bytes.
+- A bucket is said only where requests slowed down to a steady rate, and did so again after a rest (a machine whose
+  processors are taken away slows down once), and where both sizes that were tried agree on what is counted, requests or
+  bytes.
 """
 
 from __future__ import annotations
@@ -72,12 +73,12 @@ class FoundBuckets:
 
 def rate_buckets(subject: TimedSubject, op: Op, seed: int) -> FoundBuckets | None:
     """The buckets that hold reads, or writes; None where there are none."""
-    large = _burst(subject, op, *_LARGE, seed)
+    large = _confirmed_burst(subject, op, *_LARGE, seed)
     if large is None:
         return None
     refilled_ns = int(1.2e9 * large.on_credit / large.per_s) if large.slowed else 0
     subject.rest(min(_MOST_REST_NS, refilled_ns))
-    small = _burst(subject, op, *_SMALL, seed)
+    small = _confirmed_burst(subject, op, *_SMALL, seed)
     if small is None:
         return None
     sizes = _LARGE[0] / _SMALL[0]
@@ -126,6 +127,22 @@ def _limit(op: Op, burst: TimedBurst, size_bytes: int | None) -> RateLimit:
     return RateLimit(
         op, "ops_s" if size_bytes is None else "mb_s", per_s, interval, round(on_credit), (), after_rest=True
     )
+
+
+def _confirmed_burst(subject: TimedSubject, op: Op, size_bytes: int, count: int, seed: int) -> TimedBurst | None:
+    """A burst that slowed down only if the one after a rest does, to the same rate and after as many."""
+    seen = _burst(subject, op, size_bytes, count, seed)
+    if seen is None or not seen.slowed:
+        return seen
+    refilled_ns = int(1.2e9 * seen.on_credit / seen.per_s)
+    subject.rest(min(_MOST_REST_NS, refilled_ns))
+    again = _burst(subject, op, size_bytes, count, seed + 1)
+    if again is None:
+        return None
+    is_same_rate = again.slowed and abs(again.per_s / seen.per_s - 1) < _ALIKE
+    # Less may be there again where the rest was cut short.
+    is_same_credit = refilled_ns > _MOST_REST_NS or 0.5 < again.on_credit / seen.on_credit < 2
+    return seen if is_same_rate and is_same_credit else replace(seen, slowed=False)
 
 
 def _burst(subject: TimedSubject, op: Op, size_bytes: int, count: int, seed: int) -> TimedBurst | None:
