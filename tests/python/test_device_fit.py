@@ -16,12 +16,13 @@ from typer.testing import CliRunner
 from raidlab import _core
 from raidlab.api import analyse, run_study
 from raidlab.cli.app import app
+from raidlab.devices.published import PublishedFigure
 from raidlab.errors import InputError, RaidlabError
 from raidlab.formats.toml import toml_text
 from raidlab.histogram import Histogram
 from raidlab.measure.fit import DriftError, FitRequest, FittedDevice, fit_model, fitted_device
 from raidlab.measure.fit.buckets import device_buckets
-from raidlab.measure.fit.held_out import stated_error_percent
+from raidlab.measure.fit.held_out import as_figure, stated_error_percent
 from raidlab.measure.fit.situations import Situation, situations, slots
 from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us
 from raidlab.measure.fit.timed import TimedModel
@@ -216,6 +217,11 @@ def test_the_stated_error_is_that_of_the_next_one() -> None:
     held = [Held(error * (-1) ** error) for error in range(1, 20)]
     assert stated_error_percent(held) == 18  # type: ignore[arg-type]
     assert stated_error_percent(held[:3]) == 3  # type: ignore[arg-type]
+
+
+def test_a_fit_that_is_far_off_is_a_file_that_can_be_read(known: FittedDevice) -> None:
+    figure = PublishedFigure.model_validate(as_figure(known.held_out[0], "raidlab device fit", 119.4))
+    assert figure.tolerance_percent == 100
 
 
 def test_bad_rows_are_named_by_the_engine(known: FittedDevice) -> None:

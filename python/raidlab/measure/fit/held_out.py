@@ -21,6 +21,8 @@ STATED_SHARE = 0.9
 _MODEL_NS = 3_600_000_000_000
 # Of a model with a memory, which is asked for no longer than the device was.
 _MODEL_TURNS = 4
+# A figure in a device's file may be off by no more; a fit that is says so of itself (`fit.validation`).
+_MOST_TOLERANCE_PERCENT = 100.0
 
 
 @dataclass(frozen=True)
@@ -137,5 +139,5 @@ def as_figure(one: HeldOut, source: str, tolerance_percent: float) -> dict[str, 
         "size": one.situation.size_bytes,
         "address": address,
         "depth": one.situation.depth,
-        "tolerance_percent": tolerance_percent,
+        "tolerance_percent": min(tolerance_percent, _MOST_TOLERANCE_PERCENT),
     }
