@@ -9,12 +9,16 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from raidlab.results.answer import VERDICTS
+
+if TYPE_CHECKING:
+    from raidlab.analysis.metrics import Analysis
 
 PASS, UNKNOWN, WARN, INVALID = "PASS", "UNKNOWN", "WARN", "INVALID"
 # What tables and documents call them.
@@ -52,6 +56,18 @@ class Finding:
 def frame_of(findings: Iterable[Finding]) -> pl.DataFrame:
     """Findings as a table, a row each."""
     return pl.DataFrame([finding.row() for finding in findings], schema=dict.fromkeys(_COLUMNS, pl.String))
+
+
+def told_by_engine(analysis: Analysis, name: str, remedy: str) -> Iterator[Finding]:
+    """What the engine says in its check ``name`` of each array and load, in the first repeat; a WARN has the remedy."""
+    told = analysis.run.checks.filter(pl.col("check") == name)
+    for point in analysis.points:
+        rows = told.filter(pl.col("cell").is_in(point.cells[:1]))
+        if rows.is_empty():
+            continue
+        where = f"{point.array}, {point.workload}, {point.level}{', first repeat' if len(point.cells) > 1 else ''}"
+        verdict, mend = (WARN, remedy) if WARN in rows["verdict"] else (PASS, "")
+        yield Finding(name, point.target, verdict, f"{where}: {' '.join(rows['evidence'])}", mend)
 
 
 def that_concern(findings: Iterable[Finding], targets: set[str], *, among: Iterable[str]) -> list[Finding]:

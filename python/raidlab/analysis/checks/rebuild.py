@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import polars as pl
-
-from raidlab.analysis.checks.finding import PASS, WARN, Finding
+from raidlab.analysis.checks.finding import Finding, told_by_engine
 from raidlab.analysis.metrics import Analysis
 
 NAME = "rebuild"
@@ -19,12 +17,4 @@ NAME = "rebuild"
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """PASS with how long each rebuild took beside each load, or how far it came; WARN where a member fails later."""
-    told = analysis.run.checks.filter(pl.col("check") == NAME)
-    for point in analysis.points:
-        rows = told.filter(pl.col("cell").is_in(point.cells[:1]))
-        if rows.is_empty():
-            continue
-        where = f"{point.array}, {point.workload}, {point.level}{', first repeat' if len(point.cells) > 1 else ''}"
-        is_later = WARN in rows["verdict"]
-        verdict, remedy = (WARN, "Measure for longer, or let it fail sooner.") if is_later else (PASS, "")
-        yield Finding(NAME, point.target, verdict, f"{where}: {' '.join(rows['evidence'])}", remedy)
+    yield from told_by_engine(analysis, NAME, "Measure for longer, or let it fail sooner.")

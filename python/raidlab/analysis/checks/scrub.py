@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import polars as pl
-
-from raidlab.analysis.checks.finding import PASS, WARN, Finding
+from raidlab.analysis.checks.finding import Finding, told_by_engine
 from raidlab.analysis.metrics import Analysis
 
 NAME = "scrub"
@@ -18,13 +16,5 @@ NAME = "scrub"
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """PASS with how long each scrub took beside each load; WARN where redundancy did not agree or was not readable."""
-    told = analysis.run.checks.filter(pl.col("check") == NAME)
-    for point in analysis.points:
-        rows = told.filter(pl.col("cell").is_in(point.cells[:1]))
-        if rows.is_empty():
-            continue
-        where = f"{point.array}, {point.workload}, {point.level}{', first repeat' if len(point.cells) > 1 else ''}"
-        finds = WARN in rows["verdict"]
-        remedy = "Members that were not written through this array never agreed: let a scrub of 'repair' go first."
-        verdict, mend = (WARN, remedy) if finds else (PASS, "")
-        yield Finding(NAME, point.target, verdict, f"{where}: {' '.join(rows['evidence'])}", mend)
+    remedy = "Members that were not written through this array never agreed: let a scrub of 'repair' go first."
+    yield from told_by_engine(analysis, NAME, remedy)
