@@ -1,4 +1,4 @@
-//! Writes that go through a stripe cache, beside the windows: see `stripe_cache/`.
+//! Requests that go through a stripe cache, beside the windows: see `stripe_cache/`.
 //!
 //! A cache knows which members are missing, and nothing of one that is being rebuilt: such a volume has none. Where a
 //! member goes, the requests in it are started as windows once its operations on their way are done, and so are all others
@@ -33,9 +33,7 @@ impl Array {
         let state = &self.requests[id as usize];
         let request = state.request;
         let volume = request.volume as usize;
-        if self.requests_in_flight == 1
-            && self.caches.get(volume).is_some_and(|c| c.as_ref().is_some_and(StripeCache::is_ending))
-        {
+        if self.requests_in_flight == 1 && volume < self.caches.len() {
             self.begin_cache_again(volume);
         }
         let Some(Some(cache)) = self.caches.get_mut(volume) else { return false };
@@ -71,8 +69,11 @@ impl Array {
         cache.bears(lost).then_some(lost)
     }
 
-    /// Has an idle cache go on with the members that there are, if it can.
+    /// Has a cache that has ended and is idle go on with the members that there are, if it can.
     fn begin_cache_again(&mut self, volume: usize) {
+        if !self.caches[volume].as_ref().is_some_and(StripeCache::is_ending) {
+            return;
+        }
         let lost = self.lost_of_cache(volume);
         if let (Some(cache), Some(lost)) = (self.caches[volume].as_mut(), lost) {
             cache.begin_again(lost);

@@ -10,18 +10,25 @@ use crate::plan::{ComputeKind, PlanResult, Planner, Space, NONE};
 use raidlab_types::Extent;
 
 impl ParityLayout {
+    /// `extent` of every child, row by row, in bands of at most `longest` sectors.
+    pub(super) fn bands(&self, extent: Extent, longest: u64) -> impl Iterator<Item = (Row, Band)> {
+        let layout = *self;
+        let chunk = layout.chunk;
+        (extent.lba / chunk..=(extent.end() - 1) / chunk).flat_map(move |row| {
+            let start = row * chunk;
+            let (lo, hi) = (extent.lba.max(start) - start, extent.end().min(start + chunk) - start);
+            let band = move |part: Extent| (Row::new(layout, row), Band { lo: part.lba, hi: part.end() });
+            runs(Extent::new(lo, hi - lo), longest).map(band)
+        })
+    }
+
     /// Plans what gives `extent` of every child back that can be written and not read.
     pub(super) fn restore_rows(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
         planner.with_stripe_work(|planner, work| {
-            for row in extent.lba / self.chunk..=(extent.end() - 1) / self.chunk {
-                let start = row * self.chunk;
-                let (lo, hi) = (extent.lba.max(start) - start, extent.end().min(start + self.chunk) - start);
-                for part in runs(Extent::new(lo, hi - lo), planner.scratch.restored_run) {
-                    let (row, band) = (Row::new(*self, row), Band { lo: part.lba, hi: part.end() });
-                    let restored = StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.restore(band);
-                    work.clear_stripe();
-                    restored?;
-                }
+            for (row, band) in self.bands(extent, planner.scratch.restored_run) {
+                let restored = StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.restore(band);
+                work.clear_stripe();
+                restored?;
             }
             if extent.end() == node.capacity / u64::from(self.data()) {
                 for position in 0..self.members {

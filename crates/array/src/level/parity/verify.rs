@@ -3,9 +3,8 @@
 //! Of every band all is read that can be, and what its sums differ by from zero is worked out: with all members of RAID 6
 //! two of them, which say together who is wrong; with one missing, the one in which that one has no part.
 
-use super::{Band, ParityLayout, Row, StripePlanner};
+use super::{Band, ParityLayout, StripePlanner};
 use crate::layout::Node;
-use crate::level::runs;
 use crate::plan::{ComputeKind, PlanResult, Planner, ReadOrigin, Space};
 use raidlab_types::{gf, Extent};
 
@@ -14,13 +13,8 @@ impl ParityLayout {
     pub(super) fn verify_rows(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
         let compute = planner.compute(ComputeKind::Verify);
         planner.with_stripe_work(|planner, work| {
-            for row in extent.lba / self.chunk..=(extent.end() - 1) / self.chunk {
-                let start = row * self.chunk;
-                let (lo, hi) = (extent.lba.max(start) - start, extent.end().min(start + self.chunk) - start);
-                for part in runs(Extent::new(lo, hi - lo), planner.scratch.restored_run) {
-                    let (row, band) = (Row::new(*self, row), Band { lo: part.lba, hi: part.end() });
-                    StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.verify(band, compute);
-                }
+            for (row, band) in self.bands(extent, planner.scratch.restored_run) {
+                StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.verify(band, compute);
             }
             planner.hand_on(node, &mut work.reads, false)
         })

@@ -118,6 +118,15 @@ impl StripeCache {
         (0..self.parity.members).filter(|&position| self.is_parity(id, position)).all(settled)
     }
 
+    /// Has requests a page less to wait for: those whose list begins with `rider`.
+    fn let_off(&mut self, mut rider: u32) {
+        while rider != NONE {
+            let done = self.riders.remove(rider as usize);
+            self.uncount(done.request);
+            rider = done.next;
+        }
+    }
+
     /// Completes the reads of pages that are known.
     fn end_reads(&mut self, id: u32) {
         for position in (0..self.parity.members).rev() {
@@ -126,12 +135,8 @@ impl StripeCache {
                 continue;
             }
             page.asked = 0;
-            let mut rider = std::mem::replace(&mut page.to_read, NONE);
-            while rider != NONE {
-                let done = self.riders.remove(rider as usize);
-                self.uncount(done.request);
-                rider = done.next;
-            }
+            let riders = std::mem::replace(&mut page.to_read, NONE);
+            self.let_off(riders);
             if self.row(id).batch_head == NONE {
                 self.row_mut(id).is_awaited = false;
             }
@@ -163,10 +168,17 @@ impl StripeCache {
             return false;
         }
         let is_in_part = |page: &super::CachedPage| page.to_write != NONE && !page.is(OVERWRITE);
+        if page.to_read != NONE || is_in_part(page) {
+            return true;
+        }
+        // Nobody looks around for what is there.
+        if self.lost == 0 {
+            return false;
+        }
         let lost = || (0..self.parity.members).filter(|&position| self.is_lost(position));
         let unknown = || lost().filter(|&position| !self.page(id, position).is(UP_TO_DATE));
         let is_asked = |position| self.page(id, position).to_read != NONE;
-        if page.to_read != NONE || is_in_part(page) || lost().any(is_asked) {
+        if lost().any(is_asked) {
             return true;
         }
         if (0..self.parity.members).all(|position| self.page(id, position).to_write == NONE) {
@@ -190,12 +202,8 @@ impl StripeCache {
             }
             let mut at = id;
             while at != NONE {
-                let mut rider = std::mem::replace(&mut self.page_mut(at, position).written, NONE);
-                while rider != NONE {
-                    let done = self.riders.remove(rider as usize);
-                    self.uncount(done.request);
-                    rider = done.next;
-                }
+                let riders = std::mem::replace(&mut self.page_mut(at, position).written, NONE);
+                self.let_off(riders);
                 at = self.row(at).batch_next;
             }
         }
