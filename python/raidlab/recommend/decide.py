@@ -229,7 +229,8 @@ class Decider:
         near = sorted(fit or self.candidates, key=place)
         if fit:
             return first_shapes(near, SHOWN)
-        alone, several = {}, {}
+        alone: dict[tuple[str, str], Contender] = {}
+        several: dict[str, Contender] = {}
         for one in near:
             key = ", ".join(short.need for short in one.missed)
             if len(one.missed) > 1:
