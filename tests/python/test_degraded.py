@@ -12,7 +12,7 @@ from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, run_study
 from raidlab.errors import InputError
 from raidlab.report import render
-from raidlab.report.bad_days import rows_of
+from raidlab.report.bad_days import rows_of, terabytes
 from raidlab.report.figures import make_figures
 from raidlab.results import Run
 from raidlab.study import load_study
@@ -188,6 +188,8 @@ def test_a_report_says_how_long_an_array_was_at_risk_and_what_its_users_felt(bad
     assert "of rebuild at the throttle md" in row.sentence and "any further loss meanwhile loses data" in row.sentence
     page = render(analysis, make_figures(analysis), run_checks(analysis))
     assert 'id="bad-days"' in page and "degraded: throughput" in page and "degraded: p99" in page
+    assert f"the rebuild of a terabyte takes {row.terabyte} ({row.array})" in terabytes([row]) and terabytes([]) == ""
+    assert "How long hangs on the size of the disks" in page
     assert "member 2 fails at 6 s, is rebuilt (throttle: md)" in page
     # A rate that falls because a member fails is not an unsteady one.
     assert not [one for one in run_checks(analysis) if one.check == "not_steady" and one.verdict != "PASS"]

@@ -28,7 +28,12 @@ from raidlab.recommend.candidates import enumerate_candidates
 from raidlab.recommend.cells import Seen, pilot_warm_up, study_of
 from raidlab.recommend.words import load_words
 from raidlab.report.recommendation import render_recommendation
-from raidlab.results.recommendation import RECOMMENDATION, Recommendation, read_recommendation
+from raidlab.results.recommendation import (
+    RECOMMENDATION,
+    Recommendation,
+    read_recommendation,
+    relaxations_title,
+)
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import PlainLines, Progress
 from raidlab.stats.selection import FIRST_REPEATS, remaining, standing
@@ -152,6 +157,16 @@ def test_a_need_that_nothing_meets_says_by_how_much_each_goal_would_have_to_give
     impossible = api.recommend(need(need={"p99": "1ms", "capacity": "90GB", "budget": 150}))
     assert impossible["answer"] is None
     assert all(word in impossible["relaxations"][0]["words"] for word in ("p99 of", "capacity of", "budget of"))
+
+
+def test_a_budget_that_nothing_keeps_says_what_would_be_enough_by_itself() -> None:
+    """The least that has the space, a RAID 5, is too slow, as all of its reads wait for three disks alone."""
+    asked = need(workload=reads(0.5), need={"capacity": "2GB", "tolerate": 1, "budget": 150, "p90": "15ms"})
+    answer = api.recommend(asked)
+    assert answer["answer"] is None
+    budget = [one for one in answer["relaxations"] if one["need"] == "budget"]
+    assert budget and budget[0]["admits"].startswith("RAID 10") and " and " not in budget[0]["words"]
+    assert relaxations_title(answer).endswith("any one of these")
 
 
 def test_a_need_that_nothing_meets_says_how_much_lighter_the_load_would_have_to_be() -> None:
@@ -618,7 +633,7 @@ def test_what_nothing_can_meet_is_answered_at_once(case: str) -> None:
     goals, said = HOPELESS[case]
     answer = api.recommend(need(need={"capacity": "900MB", **goals}))
     assert answer["answer"] is None and answer["sentence"].startswith("None")
-    assert answer["cells"] <= 18, "a first look, and no search"
+    assert answer["cells"] <= 60, "a first look, and no search"
     assert any(said in one["words"] for one in answer["relaxations"]), answer["relaxations"]
     assert any("a first look" in line for line in answer["basis"])
 

@@ -5,7 +5,14 @@ Invariant: nothing is worked out here but wording; the page says the same.
 
 from __future__ import annotations
 
-from raidlab.results.recommendation import SIMULATED_TOOL, Recommendation, RecommendedArray, money_words, size_words
+from raidlab.results.recommendation import (
+    SIMULATED_TOOL,
+    Recommendation,
+    RecommendedArray,
+    money_words,
+    relaxations_title,
+    size_words,
+)
 from raidlab.wrapping import WIDTH, wrapped
 
 _MOST_ROWS = 8
@@ -106,7 +113,7 @@ def _print_changes(answer: Recommendation) -> None:
         print()
     if not answer["relaxations"]:
         return
-    print("What asking less would admit:" if answer["answer"] else "What would have to give:")
+    print("\n".join(wrapped(f"{relaxations_title(answer)}:")))
     for one in answer["relaxations"]:
         gain = f", {one['gain']}" if one["gain"] else ""
         print("\n".join(wrapped(f"{one['words']}: {one['admits']}{gain}", indent=2, hanging=4)))

@@ -235,7 +235,8 @@ def _relaxations(decision: Decision, found: Sequence[_Found]) -> Iterator[Relaxa
     if best is None and not singles:
         several = [one for one in found if one.short]
         for one in sorted(several, key=lambda one: (farness(one.short), one.candidate.number))[:_MOST_RELAXATIONS]:
-            words = " and ".join(missed_words(miss) for miss in one.short)
+            *others, last = [missed_words(miss) for miss in one.short]
+            words = f"{', '.join(others)} and {last}" if others else last
             needs = ", ".join(dict.fromkeys(miss.need for miss in one.short))
             yield Relaxation(need=needs, words=words, admits=one.candidate.name, gain="")
 

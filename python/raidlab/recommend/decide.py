@@ -139,7 +139,14 @@ class Decider:
         """About how many requests it takes, those of warm-ups too; how long these are the first runs show."""
         fit = [one for one in self.candidates if not one.missed]
         if not fit:
-            return len(self.works) * len(self._kinds()) * SHOWN * self.effort.first * 3 * self.cells.requests
+            return (
+                len(self.works)
+                * len(self._kinds())
+                * len(self._nearest(fit))
+                * self.effort.first
+                * 3
+                * self.cells.requests
+            )
         pilots = min(_PILOTS * len(self.loaded.models), len(fit)) * len(self.works) * PILOT_REQUESTS
         return pilots + self._after(fit)
 
@@ -207,17 +214,34 @@ class Decider:
         """Nothing can meet the need, so a few short runs of what comes nearest say how far off it is."""
         decision.is_hopeless = True
         self.cells.warm_up = math.ceil(LEAST_WARM_UP * self.cells.requests)
-        near = sorted(
-            fit or self.candidates, key=lambda one: (farness(one.missed), -requests_per_access(self.loaded, one))
-        )
-        chosen: dict[str, Contender] = {}
-        for one in near:
-            chosen.setdefault(", ".join(short.need for short in one.missed), one)
-        shapes = [one.shape for one in first_shapes(list(chosen.values()) if not fit else near, SHOWN)]
+        shapes = [one.shape for one in self._nearest(fit)]
         self._ask_goals(shapes, self.effort.first)
         self._ask(shapes, self.figure, self.effort.first)
         self.standings |= {shape: self._standing(shape, self.error) for shape in shapes}
         self._drop("response time or rate", fit)
+
+    def _nearest(self, fit: Sequence[Contender]) -> list[Contender]:
+        """What comes nearest, where nothing can meet the need."""
+
+        def place(one: Contender) -> tuple[float, float]:
+            return farness(one.missed), -requests_per_access(self.loaded, one)
+
+        near = sorted(fit or self.candidates, key=place)
+        if fit:
+            return first_shapes(near, SHOWN)
+        alone: dict[tuple[str, str], Contender] = {}
+        several: dict[str, Contender] = {}
+        for one in near:
+            key = ", ".join(short.need for short in one.missed)
+            if len(one.missed) > 1:
+                several.setdefault(key, one)
+                continue
+            # The nearest of a level may miss a time too, which another level or the fastest has.
+            alone.setdefault((key, one.shape.level), one)
+            fastest = alone.setdefault((key, "fastest"), one)
+            if place(one)[1] < place(fastest)[1]:
+                alone[key, "fastest"] = one
+        return [*first_shapes(list(alone.values()), len(alone)), *first_shapes(list(several.values()), SHOWN)]
 
     def _note_undecided(self, decision: Decision, undecided: Sequence[Contender]) -> None:
         """Those dearer than what is proven were not looked at to the end: that they are dearer says enough."""

@@ -32,6 +32,7 @@ class BadDayRow:
     rebuild: str
     terabyte: str
     """How long a terabyte would take at the rate of this rebuild."""
+    terabyte_s: float | None
     floor_kib_s: int | None
     """The least rate of md's, if the rebuild was held there."""
     bears: str
@@ -66,6 +67,7 @@ def _row(day: BadDay) -> BadDayRow:
         "data lost" if day.losses else f"{'' if day.is_whole else 'over '}{span(day.risk_s, day.risk_interval)}",
         span(day.rebuild_s) if day.rebuild_s is not None else _unfinished(day),
         span(hours * _HOUR) if hours is not None else "",
+        hours * _HOUR if hours is not None else None,
         day.floor_kib_s,
         "" if fatal is None or not day.risk_s else f"{day.others - len(fatal)} of {day.others}",
         _cells(day),
@@ -143,6 +145,16 @@ def headline(rows: list[BadDayRow]) -> str:
     shortest, longest = min(rows, key=lambda row: row.risk_s), max(rows, key=lambda row: row.risk_s)
     ends = [f"{span(row.risk_s)} ({row.array})" for row in (shortest, longest)]
     return f"At risk for {' to '.join(ends)} after a failure."
+
+
+def terabytes(rows: list[BadDayRow]) -> str:
+    """What a risk comes to on larger disks: that of a study's small ones must not pass for theirs."""
+    found = [(row.terabyte_s, row) for row in rows if row.terabyte_s is not None]
+    if not found:
+        return ""
+    ends = [min(found, key=lambda one: one[0])[1], max(found, key=lambda one: one[0])[1]]
+    told = " to ".join(dict.fromkeys(f"{row.terabyte} ({row.array})" for row in ends))
+    return f"How long hangs on the size of the disks: at these rates the rebuild of a terabyte takes {told}, reckoned."
 
 
 def notes(rows: list[BadDayRow]) -> list[str]:

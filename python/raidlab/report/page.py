@@ -32,7 +32,7 @@ from raidlab.published.compare.evaluate import table_in_words
 from raidlab.published.rules import Choice
 from raidlab.published.scorecard import Sheet
 from raidlab.report.answer import margins_of_run
-from raidlab.report.bad_days import headline, notes, rows_of
+from raidlab.report.bad_days import headline, notes, rows_of, terabytes
 from raidlab.report.cards import cards_of
 from raidlab.report.choice import shown_choice
 from raidlab.report.costs import costs_of
@@ -125,6 +125,7 @@ def render(
         sheet=shown_sheet(sheet) if sheet is not None else None,
         bad_days=days,
         bad_days_headline=headline(days) if days else "",
+        bad_days_larger=terabytes(days),
         bad_day_notes=notes(days) if days else [],
         # Two panels a row: what clients get, and how long they wait.
         bad_day_figures=[replace(shown(one), is_wide=True) for one in figures if one.kind == bad_days.KIND],

@@ -20,6 +20,7 @@ from raidlab.results.recommendation import (
     RecommendedArray,
     chance_words,
     money_words,
+    relaxations_title,
     size_words,
 )
 
@@ -44,6 +45,7 @@ def render_recommendation(answer: Recommendation) -> str:
         "recommendation.html.j2",
         answer=answer,
         simulated_tool=SIMULATED_TOOL,
+        relaxations_title=relaxations_title(answer),
         figure=None if figure is None else shown(figure),
         keys=answer["percentiles"],
         has_loss=any(one["loss_per_year"] is not None for one in answer["arrays"]),

@@ -142,6 +142,15 @@ class Recommendation(TypedDict):
     study: str
 
 
+def relaxations_title(document: Recommendation) -> str:
+    """What stands above what asking less would admit."""
+    if document["answer"] is not None:
+        return "What asking less would admit"
+    if all("," in one["need"] for one in document["relaxations"]):
+        return "No goal alone is enough, of arrays looked at. What would have to give together, one line or another"
+    return "What would have to give, any one of these"
+
+
 def recommendation_text(document: Recommendation) -> str:
     """As the file holds it."""
     return json.dumps(document, indent=2) + "\n"

@@ -84,6 +84,8 @@ def configuration(ink: str) -> dict[str, Any]:
             "orient": "bottom",
             "columns": 3,
             "symbolSize": 90,
+            # As strong as the marks: a paler one is another colour on a dark page.
+            "symbolOpacity": 1,
             "labelLimit": 220,
             # Text is measured in a narrow font here, and a reader's may be an eighth wider.
             "columnPadding": 34,
