@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import tomllib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,11 @@ from raidlab.histogram import Histogram
 from raidlab.measure.fit import DriftError, FitRequest, FittedDevice, fit_model, fitted_device
 from raidlab.measure.fit.buckets import device_buckets
 from raidlab.measure.fit.held_out import as_figure, stated_error_percent
+from raidlab.measure.fit.kept import KeepingTimed, KeptList, KeptTimed
+from raidlab.measure.fit.rotation import rotation_of
 from raidlab.measure.fit.situations import Situation, situations, slots
 from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us
-from raidlab.measure.fit.timed import TimedModel
+from raidlab.measure.fit.timed import TimedModel, sector_of
 from raidlab.study.load import load_study_text
 
 MIB = 1 << 20
@@ -90,6 +93,59 @@ def rates(device: dict[str, Any], folder: Path) -> dict[tuple[str, str, int], fl
     study = load_study_text(toml_text(document), folder / "study.toml")
     table = analyse(run_study(study, out=folder)).table
     return {(row["array"], row["workload"], row["depth"]): row["iops"] for row in table.iter_rows(named=True)}
+
+
+def test_what_was_kept_fits_the_same_device(known: FittedDevice, tmp_path: Path) -> None:
+    assert known.kept is not None and known.kept.buckets
+    probe, out = tmp_path / "known.parquet", tmp_path / "again.toml"
+    probe.write_bytes(known.kept.parquet())
+    status, text, errors = command("device", "fit", "--from", probe, "--out", out)
+    assert status == 0, errors
+    assert "held out and predicted" in text
+    assert out.read_text(encoding="utf-8") == toml_text(known.document)
+    # Another number in what was kept is another device.
+    longer = [
+        replace(one, mean_ns=2 * one.mean_ns, mean_of_all_ns=2 * one.mean_of_all_ns) for one in known.kept.samples
+    ]
+    probe.write_bytes(replace(known.kept, samples=longer).parquet())
+    assert command("device", "fit", "--from", probe, "--out", out)[0] == 0
+    assert out.read_text(encoding="utf-8") != toml_text(known.document)
+
+
+def test_the_mechanics_of_a_disk_are_kept() -> None:
+    with Path("devices/hdd-7200-bare.toml").open("rb") as file:
+        disk = {key: value for key, value in tomllib.load(file).items() if key not in ("published", "power")}
+    capacity = _core.device_facts(json.dumps(disk))["capacity_bytes"]
+    kept: list[KeptList] = []
+    keeping = KeepingTimed(TimedModel(disk, capacity, 1, late_us=20.0), kept)
+    seen = rotation_of(keeping, sector_of(keeping), 1, rounds=10)
+    assert seen.coherence > 0.9
+    replayed = KeptTimed(capacity, kept)
+    assert rotation_of(replayed, sector_of(replayed), 1, rounds=10) == seen
+    other = KeptTimed(capacity, kept)
+    sector_of(other)
+    with pytest.raises(InputError, match="--from"):
+        rotation_of(other, 512, 2, rounds=10)
+
+
+def test_what_no_fit_has_kept_is_refused(known: FittedDevice, tmp_path: Path) -> None:
+    assert known.kept is not None
+    probe, whole = tmp_path / "probe.parquet", known.kept.parquet()
+    probe.write_bytes(whole)
+    for words, said in (
+        ((), "TARGET"),
+        (("memory", "--from", probe), "TARGET"),
+        (("--from", probe, "--budget", "20s"), "--budget"),
+        (("--from", probe, "--kind", "hdd"), "no single reads were kept"),
+        (("--from", tmp_path / "none.parquet"), "cannot be read"),
+    ):
+        status, _, errors = command("device", "fit", *words)
+        assert status == 2, words
+        assert said in " ".join(errors.split()), errors
+    for content in (b"", b"PAR1PAR1", whole[: len(whole) // 2], whole.replace(b"raidlab.fit", b"raidlab.tif")):
+        probe.write_bytes(content)
+        status, _, errors = command("device", "fit", "--from", probe)
+        assert (status, "holds no measurements" in " ".join(errors.split())) == (2, True), errors
 
 
 def test_arrays_of_it_are_predicted(known: FittedDevice, tmp_path: Path) -> None:
