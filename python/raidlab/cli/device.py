@@ -41,7 +41,8 @@ Examples:
   raidlab device fit /mnt/disk/ --quick
   raidlab device fit /dev/sdx --destroy /dev/sdx --budget 10min --out my-disk.toml
   raidlab device fit /dev/sdx --keep my-disk.parquet --out my-disk.toml
-  raidlab device fit --from my-disk.parquet --kind table --out my-table.toml"""
+  raidlab device fit --from my-disk.parquet --kind table --out my-table.toml
+  raidlab device fit --trace my-disk.trace --out my-disk.toml"""
 
 
 @app.command("list")
@@ -117,6 +118,10 @@ def fit_device(
     kept: Annotated[
         str | None, option("PROBE.parquet", "Fit again from what --keep kept: nothing is measured.", "--from")
     ] = None,
+    trace: Annotated[
+        str | None,
+        option("FILE", "Fit times recorded elsewhere, one request at a time: half are fitted, half predicted."),
+    ] = None,
     keep: Annotated[str | None, option("PROBE.parquet", "Keep what was measured, for --from.")] = None,
     out: Annotated[
         str | None, option("DEVICE.toml", "Write the device here, instead of printing it.", "--out", "-o")
@@ -153,8 +158,12 @@ def fit_device(
 
     _check_writable("--out", out)
     _check_writable("--keep", keep)
+    measuring = {"TARGET": target, "--budget": budget, "--quick": quick, "--destroy": destroy, "--keep": keep}
+    if trace is not None:
+        _refuse_beside("--trace", measuring | {"--from": kept, "--kind": kind == "hdd"})
+        _fit_trace(trace, name, seed, out, as_json)
+        return
     if kept is not None:
-        measuring = {"TARGET": target, "--budget": budget, "--quick": quick, "--destroy": destroy, "--keep": keep}
         _refuse_beside("--from", measuring | {"--seed": seed != 1})
         fitted = _fitted_from(kept, kind, name)
     elif target is None:
@@ -210,11 +219,53 @@ def _fitted_from(file: str, kind: FitKind, name: str) -> FittedDevice:
     return fit_kept(KeptMeasurements.read(Path(file)), kind, name)
 
 
+def _fit_trace(file: str, name: str, seed: int, out: str | None, as_json: bool) -> None:
+    from rich.text import Text
+
+    from raidlab.cli.output import plain_table
+    from raidlab.directory import write_file
+    from raidlab.formats.toml import toml_text
+    from raidlab.measure.fit.traced import fit_trace
+    from raidlab.study.device import fit_warning
+
+    fitted = fit_trace(file, name, seed)
+    text = toml_text(fitted.document)
+    if out is not None:
+        with writing("--out", out):
+            write_file(Path(out), text.encode())
+    if as_json:
+        print(json.dumps(fitted.document, indent=2))
+    elif out is None:
+        print(text, end="")
+    else:
+        screen = console()
+        half = fitted.requests - fitted.requests // 2
+        title = f"{fitted.document['name']}: {fitted.requests - half} requests fitted, {half} held out and predicted"
+        screen.print(Text(title, style="bold"))
+        rows = (
+            (
+                one.name,
+                f"{one.requests:,}",
+                f"{one.measured_ms:.3f}",
+                f"{one.modelled_ms:.3f}",
+                f"{one.error_percent:+.1f}%",
+            )
+            for one in fitted.groups
+        )
+        head = ("held out", "requests", "measured ms", "model ms", "error")
+        screen.print(plain_table("", head, rows, right=head[1:]))
+        screen.print(f"Demerit {fitted.demerit_percent:.1f} % of the mean that was measured.")
+        screen.print(f'In a study: device = "{out if os.sep in out else f"./{out}"}"', soft_wrap=True)
+    warning = fit_warning("it", {"error_percent": fitted.error_percent})
+    if warning is not None:
+        say(f"note: {warning}")
+
+
 def _refuse_beside(option_name: str, others: Mapping[str, object]) -> None:
-    """What says how to measure, where nothing is measured."""
+    """What makes no sense where nothing is measured."""
     for other, value in others.items():
         if value:
-            message = f"says how to measure, and with {option_name} nothing is"
+            message = f"does not go with {option_name}, with which nothing is measured"
             raise InputError.one(other, message, accepted=f"it without {option_name}, or {option_name} alone")
 
 

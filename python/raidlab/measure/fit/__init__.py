@@ -7,6 +7,7 @@
   completions are periodic
 - ``held_out``: what was held out, predicted
 - ``kept``: what was measured, as a file, and the same fit from it
+- ``traced``: times that were recorded elsewhere
 
 Invariants:
 
