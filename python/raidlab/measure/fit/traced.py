@@ -52,8 +52,9 @@ class TracedRequests:
 
     def part(self, of: slice) -> TracedRequests:
         """Some of them, one after another."""
-        columns = (self.is_write, self.lba, self.sectors, self.took_ns, self.gap_ns)
-        return TracedRequests(*(column[of] for column in columns), self.place[of])
+        return TracedRequests(
+            self.is_write[of], self.lba[of], self.sectors[of], self.took_ns[of], self.gap_ns[of], self.place[of]
+        )
 
 
 @dataclass(frozen=True)
