@@ -156,7 +156,18 @@ def test_a_trace_is_fitted_by_half_and_predicted_by_half(tmp_path: Path) -> None
     assert "near" in text and "Demerit" in text
     assert "missed what was held out" in " ".join(errors.split())
     assert tomllib.loads(out.read_text(encoding="utf-8"))["fit"]["validation"] == "failed"
-    assert command("device", "show", out)[0] == 0
+    assert "does not know distances" in " ".join(errors.split())
+    study = tmp_path / "study.toml"
+    study.write_text(
+        'name = "s"\ntitle = "A traced disk"\non = ["sim"]\n[[array]]\nname = "raid0"\ntree = "stripe(2)"\n'
+        '[[workload]]\nname = "mix"\nread = 0.5\nsize = "4KiB"\n[load]\ndepths = [1]\n'
+        '[sim]\ndevice = "./mine.toml"\nmeasure = { requests = 100 }\n',
+        encoding="utf-8",
+    )
+    status, _, errors = command("run", study, "--out", tmp_path / "runs")
+    assert status == 0, errors
+    said = " ".join(errors.split())
+    assert said.count("missed what was held out") == 1 and "the device of " in said
 
 
 def test_a_trace_that_does_not_tell_is_refused(tmp_path: Path) -> None:

@@ -256,7 +256,7 @@ def _fit_trace(file: str, name: str, seed: int, out: str | None, as_json: bool) 
         screen.print(plain_table("", head, rows, right=head[1:]))
         screen.print(f"Demerit {fitted.demerit_percent:.1f} % of the mean that was measured.")
         screen.print(f'In a study: device = "{out if os.sep in out else f"./{out}"}"', soft_wrap=True)
-    warning = fit_warning("it", {"error_percent": fitted.error_percent})
+    warning = fit_warning("it", {"error_percent": fitted.error_percent, "demerit_percent": fitted.demerit_percent})
     if warning is not None:
         say(f"note: {warning}")
 
