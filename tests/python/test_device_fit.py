@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import random
 import tomllib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,12 @@ from raidlab.histogram import Histogram
 from raidlab.measure.fit import DriftError, FitRequest, FittedDevice, fit_model, fitted_device
 from raidlab.measure.fit.buckets import device_buckets
 from raidlab.measure.fit.held_out import as_figure, stated_error_percent
+from raidlab.measure.fit.kept import KeepingTimed, KeptList, KeptTimed
+from raidlab.measure.fit.rotation import rotation_of
 from raidlab.measure.fit.situations import Situation, situations, slots
 from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us
-from raidlab.measure.fit.timed import TimedModel
+from raidlab.measure.fit.timed import TimedModel, sector_of
+from raidlab.measure.fit.traced import fit_trace
 from raidlab.study.load import load_study_text
 
 MIB = 1 << 20
@@ -90,6 +95,116 @@ def rates(device: dict[str, Any], folder: Path) -> dict[tuple[str, str, int], fl
     study = load_study_text(toml_text(document), folder / "study.toml")
     table = analyse(run_study(study, out=folder)).table
     return {(row["array"], row["workload"], row["depth"]): row["iops"] for row in table.iter_rows(named=True)}
+
+
+def test_what_was_kept_fits_the_same_device(known: FittedDevice, tmp_path: Path) -> None:
+    assert known.kept is not None and known.kept.buckets
+    probe, out = tmp_path / "known.parquet", tmp_path / "again.toml"
+    probe.write_bytes(known.kept.parquet())
+    status, text, errors = command("device", "fit", "--from", probe, "--out", out)
+    assert status == 0, errors
+    assert "held out and predicted" in text
+    assert out.read_text(encoding="utf-8") == toml_text(known.document)
+    # Another number in what was kept is another device.
+    longer = [
+        replace(one, mean_ns=2 * one.mean_ns, mean_of_all_ns=2 * one.mean_of_all_ns) for one in known.kept.samples
+    ]
+    probe.write_bytes(replace(known.kept, samples=longer).parquet())
+    assert command("device", "fit", "--from", probe, "--out", out)[0] == 0
+    assert out.read_text(encoding="utf-8") != toml_text(known.document)
+
+
+def test_the_mechanics_of_a_disk_are_kept() -> None:
+    with Path("devices/hdd-7200-bare.toml").open("rb") as file:
+        disk = {key: value for key, value in tomllib.load(file).items() if key not in ("published", "power")}
+    capacity = _core.device_facts(json.dumps(disk))["capacity_bytes"]
+    kept: list[KeptList] = []
+    keeping = KeepingTimed(TimedModel(disk, capacity, 1, late_us=20.0), kept)
+    seen = rotation_of(keeping, sector_of(keeping), 1, rounds=10)
+    assert seen.coherence > 0.9
+    replayed = KeptTimed(capacity, kept)
+    assert rotation_of(replayed, sector_of(replayed), 1, rounds=10) == seen
+    other = KeptTimed(capacity, kept)
+    sector_of(other)
+    with pytest.raises(InputError, match="--from"):
+        rotation_of(other, 512, 2, rounds=10)
+
+
+def trace_of(near_ms: float, *, gap_us: float = 10.0) -> str:
+    """4,000 requests: reads take 5 ms, or less near the last one, writes 2 ms and 0.1 ms a sector."""
+    drawn, at, lines = random.Random(7), 0, []
+    for _ in range(4000):
+        is_write, is_near, sectors = drawn.random() < 0.3, drawn.random() < 0.4, drawn.choice((1, 8, 16))
+        at = at + 64 if is_near and at < 900_000 else drawn.randrange(1_000_000)
+        ms = 2 + 0.1 * sectors if is_write else near_ms if is_near else 5.0
+        lines.append(f"{'W' if is_write else 'R'} Miss {at} {sectors} {1e3 * ms:.3f} {gap_us:.3f}")
+    return "\n".join(lines) + "\n"
+
+
+def test_a_trace_is_fitted_by_half_and_predicted_by_half(tmp_path: Path) -> None:
+    trace, out = tmp_path / "mine.trace", tmp_path / "mine.toml"
+    trace.write_text(trace_of(near_ms=5.0), encoding="utf-8")
+    fitted = fit_trace(str(trace))
+    assert fitted.demerit_percent < 1
+    assert fitted.error_percent < 1
+    rows = {(row["op"], row["bytes"]): row["us"][5] for row in fitted.document["measured"]}  # type: ignore[index, union-attr, call-overload]
+    assert rows["write", 8192] == pytest.approx(3600, rel=1e-3)
+    # What a table cannot know, where a request lies, is seen in a group, and said.
+    trace.write_text(trace_of(near_ms=1.0), encoding="utf-8")
+    status, text, errors = command("device", "fit", "--trace", trace, "--out", out)
+    assert status == 0, errors
+    assert "near" in text and "Demerit" in text
+    assert "missed what was held out" in " ".join(errors.split())
+    assert tomllib.loads(out.read_text(encoding="utf-8"))["fit"]["validation"] == "failed"
+    assert "does not know distances" in " ".join(errors.split())
+    study = tmp_path / "study.toml"
+    study.write_text(
+        'name = "s"\ntitle = "A traced disk"\non = ["sim"]\n[[array]]\nname = "raid0"\ntree = "stripe(2)"\n'
+        '[[workload]]\nname = "mix"\nread = 0.5\nsize = "4KiB"\n[load]\ndepths = [1]\n'
+        '[sim]\ndevice = "./mine.toml"\nmeasure = { requests = 100 }\n',
+        encoding="utf-8",
+    )
+    status, _, errors = command("run", study, "--out", tmp_path / "runs")
+    assert status == 0, errors
+    said = " ".join(errors.split())
+    assert said.count("missed what was held out") == 1 and "the device of " in said
+
+
+def test_a_trace_that_does_not_tell_is_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "some.trace"
+    overlapping = "".join(f"{1_000_000 + 10 * i},web,0,Read,{4096 * i},4096,50\n" for i in range(2000))
+    for text, said in (
+        ("".join(trace_of(1.0).splitlines(keepends=True)[:10]), "holds 10 requests"),
+        (overlapping, "line 2 begins before"),
+        (overlapping.replace("5,web,0", "5,web,1").replace("0,web,0,Read,4096,", "0,web,1,Read,4096,"), "2 volumes"),
+        ("0,0,4096,r,0.0\n" * 2000, "does not say how long"),
+        ("no trace\n", "some.trace"),
+    ):
+        trace.write_text(text, encoding="utf-8")
+        status, _, errors = command("device", "fit", "--trace", trace)
+        assert status == 2, text[:50]
+        assert said in " ".join(errors.split()), errors
+
+
+def test_what_no_fit_has_kept_is_refused(known: FittedDevice, tmp_path: Path) -> None:
+    assert known.kept is not None
+    probe, whole = tmp_path / "probe.parquet", known.kept.parquet()
+    probe.write_bytes(whole)
+    for words, said in (
+        ((), "TARGET"),
+        (("memory", "--from", probe), "TARGET"),
+        (("--from", probe, "--budget", "20s"), "--budget"),
+        (("--from", probe, "--kind", "hdd"), "no single reads were kept"),
+        (("--from", probe, "--trace", "x.trace"), "does not go with --trace"),
+        (("--from", tmp_path / "none.parquet"), "cannot be read"),
+    ):
+        status, _, errors = command("device", "fit", *words)
+        assert status == 2, words
+        assert said in " ".join(errors.split()), errors
+    for content in (b"", b"PAR1PAR1", whole[: len(whole) // 2], whole.replace(b"raidlab.fit", b"raidlab.tif")):
+        probe.write_bytes(content)
+        status, _, errors = command("device", "fit", "--from", probe)
+        assert (status, "holds no measurements" in " ".join(errors.split())) == (2, True), errors
 
 
 def test_arrays_of_it_are_predicted(known: FittedDevice, tmp_path: Path) -> None:

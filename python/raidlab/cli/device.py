@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,7 +17,7 @@ from raidlab.errors import InputError
 
 if TYPE_CHECKING:
     from raidlab.devices import DeviceFacts, Validation
-    from raidlab.measure.fit import FittedDevice
+    from raidlab.measure.fit import FitKind, FitRequest, FittedDevice
     from raidlab.reading import Plain
 
 app = typer.Typer(
@@ -38,7 +39,10 @@ FIT_EXAMPLES = """\b
 Examples:
   raidlab device fit /dev/sdx --out my-disk.toml
   raidlab device fit /mnt/disk/ --quick
-  raidlab device fit /dev/sdx --destroy /dev/sdx --budget 10min --out my-disk.toml"""
+  raidlab device fit /dev/sdx --destroy /dev/sdx --budget 10min --out my-disk.toml
+  raidlab device fit /dev/sdx --keep my-disk.parquet --out my-disk.toml
+  raidlab device fit --from my-disk.parquet --kind table --out my-table.toml
+  raidlab device fit --trace my-disk.trace --out my-disk.toml"""
 
 
 @app.command("list")
@@ -105,12 +109,20 @@ def import_device(
 @app.command("fit", epilog=FIT_EXAMPLES)
 def fit_device(
     target: Annotated[
-        str,
+        str | None,
         argument(
             "TARGET",
             "A block device or a file (read only), a directory (a file is made in it, written and removed), or memory.",
         ),
-    ],
+    ] = None,
+    kept: Annotated[
+        str | None, option("PROBE.parquet", "Fit again from what --keep kept: nothing is measured.", "--from")
+    ] = None,
+    trace: Annotated[
+        str | None,
+        option("FILE", "Fit times recorded elsewhere, one request at a time: half are fitted, half predicted."),
+    ] = None,
+    keep: Annotated[str | None, option("PROBE.parquet", "Keep what was measured, for --from.")] = None,
     out: Annotated[
         str | None, option("DEVICE.toml", "Write the device here, instead of printing it.", "--out", "-o")
     ] = None,
@@ -138,33 +150,39 @@ def fit_device(
     seeks, buffer and order of service are found too. A device is only read unless --destroy names it, and the
     model of one that was only read refuses writes.
     """
-    import sys
-
     from raidlab.directory import write_file
     from raidlab.formats.toml import toml_text
-    from raidlab.measure.fit import FitRequest, fit_target
+    from raidlab.measure.fit import FitRequest
     from raidlab.measure.words import parse_with
-    from raidlab.run.interrupt import StopFlag
-    from raidlab.run.progress import progress_on
     from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 
-    _check_writable(out)
-    asked = FitRequest(
-        target=target,
-        budget_ns=parse_with(parse_time_ns, "--budget", budget or ("20s" if quick else "90s"), TIME_ACCEPTED),
-        quick=quick,
-        destroy=destroy or [],
-        file_bytes=parse_with(parse_bytes, "--file-size", file_size, BYTES_ACCEPTED),
-        seed=seed,
-        name=name,
-        kind=kind,
-    )
-    stop = StopFlag()
-    try:
-        fitted = fit_target(asked, progress=progress_on(sys.stderr), stop=stop)
-    except KeyboardInterrupt:
-        say("interrupted: half a fit is none, so nothing is written")
-        raise typer.Exit(code_of_status("interrupted", stop.signal_name)) from None
+    _check_writable("--out", out)
+    _check_writable("--keep", keep)
+    measuring = {"TARGET": target, "--budget": budget, "--quick": quick, "--destroy": destroy, "--keep": keep}
+    if trace is not None:
+        _refuse_beside("--trace", measuring | {"--from": kept, "--kind": kind == "hdd"})
+        _fit_trace(trace, name, seed, out, as_json)
+        return
+    if kept is not None:
+        _refuse_beside("--from", measuring | {"--seed": seed != 1})
+        fitted = _fitted_from(kept, kind, name)
+    elif target is None:
+        raise InputError.one("TARGET", "is missing", accepted="a device, a file, a directory, memory, or --from FILE")
+    else:
+        asked = FitRequest(
+            target=target,
+            budget_ns=parse_with(parse_time_ns, "--budget", budget or ("20s" if quick else "90s"), TIME_ACCEPTED),
+            quick=quick,
+            destroy=destroy or [],
+            file_bytes=parse_with(parse_bytes, "--file-size", file_size, BYTES_ACCEPTED),
+            seed=seed,
+            name=name,
+            kind=kind,
+        )
+        fitted = _measured_fit(asked)
+    if keep is not None and fitted.kept is not None:
+        with writing("--keep", keep):
+            write_file(Path(keep), fitted.kept.parquet())
     text = toml_text(fitted.document)
     if out is not None:
         with writing("--out", out):
@@ -179,13 +197,87 @@ def fit_device(
         say(f"note: {note}")
 
 
-def _check_writable(out: str | None) -> None:
+def _measured_fit(asked: FitRequest) -> FittedDevice:
+    import sys
+
+    from raidlab.measure.fit import fit_target
+    from raidlab.run.interrupt import StopFlag
+    from raidlab.run.progress import progress_on
+
+    stop = StopFlag()
+    try:
+        return fit_target(asked, progress=progress_on(sys.stderr), stop=stop)
+    except KeyboardInterrupt:
+        say("interrupted: half a fit is none, so nothing is written")
+        raise typer.Exit(code_of_status("interrupted", stop.signal_name)) from None
+
+
+def _fitted_from(file: str, kind: FitKind, name: str) -> FittedDevice:
+    from raidlab.measure.fit import fit_kept
+    from raidlab.measure.fit.kept import KeptMeasurements
+
+    return fit_kept(KeptMeasurements.read(Path(file)), kind, name)
+
+
+def _fit_trace(file: str, name: str, seed: int, out: str | None, as_json: bool) -> None:
+    from rich.text import Text
+
+    from raidlab.cli.output import plain_table
+    from raidlab.directory import write_file
+    from raidlab.formats.toml import toml_text
+    from raidlab.measure.fit.traced import fit_trace
+    from raidlab.study.device import fit_warning
+
+    fitted = fit_trace(file, name, seed)
+    text = toml_text(fitted.document)
+    if out is not None:
+        with writing("--out", out):
+            write_file(Path(out), text.encode())
+    if as_json:
+        print(json.dumps(fitted.document, indent=2))
+    elif out is None:
+        print(text, end="")
+    else:
+        screen = console()
+        half = fitted.requests - fitted.requests // 2
+        title = f"{fitted.document['name']}: {fitted.requests - half} requests fitted, {half} held out and predicted"
+        screen.print(Text(title, style="bold"))
+        rows = (
+            (
+                one.name,
+                f"{one.requests:,}",
+                f"{one.measured_ms:.3f}",
+                f"{one.modelled_ms:.3f}",
+                f"{one.error_percent:+.1f}%",
+            )
+            for one in fitted.groups
+        )
+        head = ("held out", "requests", "measured ms", "model ms", "error")
+        screen.print(plain_table("", head, rows, right=head[1:]))
+        screen.print(f"Demerit {fitted.demerit_percent:.1f} % of the mean that was measured.")
+        screen.print(f'In a study: device = "{out if os.sep in out else f"./{out}"}"', soft_wrap=True)
+    warning = fit_warning("it", {"error_percent": fitted.error_percent, "demerit_percent": fitted.demerit_percent})
+    if warning is not None:
+        say(f"note: {warning}")
+
+
+def _refuse_beside(option_name: str, others: Mapping[str, object]) -> None:
+    """What makes no sense where nothing is measured."""
+    for other, value in others.items():
+        if value:
+            message = f"does not go with {option_name}, with which nothing is measured"
+            raise InputError.one(other, message, accepted=f"it without {option_name}, or {option_name} alone")
+
+
+def _check_writable(option_name: str, out: str | None) -> None:
     """Refuse before minutes of measuring what could not be written after them."""
     if out is None:
         return
     path = Path(out)
     if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InputError.one("--out", "cannot be written", value=f"'{out}'", accepted="a file in a directory of yours")
+        raise InputError.one(
+            option_name, "cannot be written", value=f"'{out}'", accepted="a file in a directory of yours"
+        )
 
 
 def _print_fit(fitted: FittedDevice, out: str) -> None:

@@ -239,9 +239,13 @@ def say_fits(run: Run) -> None:
     from raidlab.study.device import fit_warning
 
     sheets = {**run.facts.get("sheets", {}), **run.facts.get("array_sheets", {})}
-    for warning in dict.fromkeys(fit_warning(name, sheet.get("fit", {})) for name, sheet in sheets.items()):
-        if warning is not None:
-            say(f"note: {warning}")
+    # The same device may stand for several targets.
+    users: dict[str, list[str]] = {}
+    for name, sheet in sheets.items():
+        if (warning := fit_warning("", sheet.get("fit", {}))) is not None:
+            users.setdefault(warning, []).append(name)
+    for warning, names in users.items():
+        say(f"note: the device of {' and '.join(names)}{warning}")
 
 
 def say_failure(run: Run) -> None:

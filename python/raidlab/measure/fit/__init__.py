@@ -6,6 +6,8 @@
 - ``timed``, ``rotation``, ``tracks``, ``seeks``, ``electronics``, ``spindle``: to one of kind ``hdd``, where
   completions are periodic
 - ``held_out``: what was held out, predicted
+- ``kept``: what was measured, as a file, and the same fit from it
+- ``traced``: times that were recorded elsewhere
 
 Invariants:
 
@@ -29,6 +31,7 @@ from raidlab.errors import CellFailedError, InputError, RaidlabError
 from raidlab.measure.execute import made_members
 from raidlab.measure.fit.buckets import FoundBuckets, device_buckets
 from raidlab.measure.fit.held_out import Arrivals, HeldOut, as_figure, chosen, predicted, stated_error_percent
+from raidlab.measure.fit.kept import KeepingTimed, KeptFacts, KeptMeasurements, KeptTimed
 from raidlab.measure.fit.limits import RateLimit, rate_limits, relieved
 from raidlab.measure.fit.rotation import LONGEST_NS, PERIODIC, SHORTEST_NS, rotation_of
 from raidlab.measure.fit.situations import ARRIVAL_SHARE, Situation, Slot, situations, slots
@@ -43,13 +46,12 @@ from raidlab.measure.fit.table import (
     sample_of,
     together,
 )
-from raidlab.measure.fit.timed import TimedModel, TimedTarget, sector_of
+from raidlab.measure.fit.timed import TimedModel, TimedSubject, TimedTarget, sector_of
 from raidlab.measure.places import Place, wanted_targets
 from raidlab.measure.plan import DIRECT, ResultLine
 from raidlab.reading import Plain
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.progress import Progress, Silent
-from raidlab.study.cell import Opaque
 from raidlab.study.device import MOST_FIT_ERROR_PERCENT, fit_warning
 from raidlab.study.units import format_bytes, format_time_ns
 
@@ -96,6 +98,8 @@ class FittedDevice:
     notes: tuple[str, ...] = ()
     judged: tuple[HeldOut, ...] = ()
     """Of what was held out, what the kind of device was not decided by: all of it where there was nothing to decide."""
+    kept: KeptMeasurements | None = None
+    """What was measured."""
 
     @property
     def error_percent(self) -> float:
@@ -138,50 +142,85 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
     line = ResultLine(target.title, DIRECT, "independent(1)", target.places)
     stop = stop or StopFlag()
     progress = progress or Silent()
+    took = format_time_ns(asked.budget_ns)
+    kept = KeptMeasurements(
+        KeptFacts(
+            name=asked.name or target.title,
+            capacity_bytes=place.used_bytes,
+            source=f"{described(place)}, on {time.strftime('%Y-%m-%d')}, in {took}, seed {asked.seed}",
+            seed=asked.seed,
+            budget_ns=asked.budget_ns,
+            writes=may_write(place),
+        )
+    )
     with catching_signals(stop), made_members([line], {line.name: {"kind": "member"}}) as members:
         member = members[line.name][0]
         buckets: list[FoundBuckets] = []
+        single = None if place.kind == "memory" else TimedTarget(member, place.used_bytes, stop)
         try:
-            spindle, noted = _spindle_of(member, place, asked, stop, progress)
+            of_disk = None if single is None else KeepingTimed(single, kept.mechanics)
+            spindle, noted = _spindle_of(of_disk, kept.facts, asked.kind, progress)
             if isinstance(spindle, Spindle):
                 plan = slots(asked_of, asked.budget_ns - DISK_NS, asked.seed)
-            elif place.kind != "memory":
-                subject = TimedTarget(member, place.used_bytes, stop)
+            elif single is not None:
+                subject = KeepingTimed(single, kept.buckets)
                 buckets = device_buckets(subject, asked.seed, writes=may_write(place))
-            samples = measured_samples(TargetSubject(member, asked.seed, stop), plan, progress)
+            kept.samples += measured_samples(TargetSubject(member, asked.seed, stop), plan, progress)
         except CellFailedError as error:
             raise line.error_at_target(error) from None
-    date, took = time.strftime("%Y-%m-%d"), format_time_ns(asked.budget_ns)
-    source = f"{described(place)}, on {date}, in {took}, seed {asked.seed}"
-    name = asked.name or target.title
-    fitted = fitted_device(samples, name, place.used_bytes, source, asked.seed, spindle, asked.kind, buckets)
-    return replace(fitted, notes=(*fitted.notes, *noted))
+    return _of_kept(kept, asked.kind, spindle, buckets, noted)
+
+
+def fit_kept(kept: KeptMeasurements, kind: FitKind = "auto", name: str = "") -> FittedDevice:
+    """Fit again from what was kept, with nothing measured."""
+    facts = replace(kept.facts, name=name or kept.facts.name)
+    of_disk = KeptTimed(facts.capacity_bytes, kept.mechanics) if kept.mechanics else None
+    if kind == "hdd" and of_disk is None:
+        message = "hdd: no single reads were kept, and they show a disk"
+        raise InputError.one("--kind", message, accepted="auto, table, or a fit that looks for a disk")
+    spindle, noted = _spindle_of(of_disk, facts, kind, Silent())
+    buckets: list[FoundBuckets] = []
+    if spindle is None and kept.buckets:
+        subject = KeptTimed(facts.capacity_bytes, kept.buckets)
+        buckets = device_buckets(subject, facts.seed, writes=facts.writes)
+    return _of_kept(replace(kept, facts=facts), kind, spindle, buckets, noted)
+
+
+def _of_kept(
+    kept: KeptMeasurements,
+    kind: FitKind,
+    spindle: Spindle | None,
+    buckets: Sequence[FoundBuckets],
+    noted: tuple[str, ...],
+) -> FittedDevice:
+    of = kept.facts
+    fitted = fitted_device(kept.samples, of.name, of.capacity_bytes, of.source, of.seed, spindle, kind, buckets)
+    return replace(fitted, notes=(*fitted.notes, *noted), kept=kept)
 
 
 def _spindle_of(
-    member: Opaque, place: Place, asked: FitRequest, stop: StopFlag, progress: Progress
+    subject: TimedSubject | None, of: KeptFacts, kind: FitKind, progress: Progress
 ) -> tuple[Spindle | None, tuple[str, ...]]:
     """A disk's mechanics, where the target is one; and what there is to say of it.
 
     `InputError` where a disk was asked for and there is none, or too little time for it.
     """
-    if asked.kind == "table" or place.kind == "memory" or place.used_bytes < LEAST_DISK_BYTES:
-        if asked.kind == "hdd":
+    if kind == "table" or subject is None or of.capacity_bytes < LEAST_DISK_BYTES:
+        if kind == "hdd":
             least = format_bytes(LEAST_DISK_BYTES)
-            raise InputError.one("--kind", "hdd is of disks", value=f"'{asked.target}'", accepted=f"{least} or more")
+            raise InputError.one("--kind", "hdd is of disks", value=f"'{of.name}'", accepted=f"{least} or more")
         return None, ()
-    enough = asked.budget_ns >= DISK_NS + LEAST_LOOPS_NS
+    enough = of.budget_ns >= DISK_NS + LEAST_LOOPS_NS
     least = format_time_ns(DISK_NS + LEAST_LOOPS_NS)
-    if asked.kind == "hdd" and not enough:
+    if kind == "hdd" and not enough:
         message = "is too short for the mechanics of a disk"
         raise InputError.one(
-            "--budget", message, value=f"'{format_time_ns(asked.budget_ns)}'", accepted=f"at least {least}"
+            "--budget", message, value=f"'{format_time_ns(of.budget_ns)}'", accepted=f"at least {least}"
         )
-    subject = TimedTarget(member, place.used_bytes, stop)
     sector_bytes = sector_of(subject)
-    rotation = rotation_of(subject, sector_bytes, asked.seed, rounds=DETECTING_ROUNDS)
+    rotation = rotation_of(subject, sector_bytes, of.seed, rounds=DETECTING_ROUNDS)
     if rotation.coherence < PERIODIC:
-        if asked.kind == "hdd":
+        if kind == "hdd":
             found, needed = f"{rotation.coherence:.2f}", f"a coherence of {PERIODIC} at {PERIODS}, or --kind table"
             message = f"hdd: completions are not periodic (coherence {found})"
             raise InputError.one("--kind", message, accepted=needed)
@@ -191,13 +230,13 @@ def _spindle_of(
         return None, (f"{turns}; with --budget {least} or more its mechanics are fitted, and this is a table of times",)
     progress.begin("finding tracks and seeks", SPINDLE_PHASES)
     try:
-        found_disk = found_spindle(subject, sector_bytes, asked.seed, writes=may_write(place), advance=progress.advance)
+        found_disk = found_spindle(subject, sector_bytes, of.seed, writes=of.writes, advance=progress.advance)
     finally:
         progress.end()
     if isinstance(found_disk, Spindle):
         return found_disk, ()
     note = f"{turns}, but its tracks cannot be told apart"
-    if asked.kind == "hdd":
+    if kind == "hdd":
         raise InputError.one("--kind", f"hdd: {note}", accepted="--kind table")
     return None, (f"{note}; this is a table of times",)
 
@@ -215,6 +254,10 @@ def fit_model(parameters: dict[str, Plain], capacity_bytes: int, asked: FitReque
     What is looked at single requests for is a disk: `asked.kind` says so, and a modelled host is late by 20 us.
     """
     plan = slots(situations(writes=True, quick=asked.quick, size_bytes=capacity_bytes), asked.budget_ns, asked.seed)
+    name = asked.name or "fitted"
+    kept = KeptMeasurements(
+        KeptFacts(name, capacity_bytes, "a modelled device", asked.seed, asked.budget_ns, writes=True)
+    )
     spindle = None
     if asked.kind != "table" and parameters["kind"] == "hdd":
         subject = TimedModel(parameters, capacity_bytes, asked.seed, late_us=20.0, outlier_share=0.003)
@@ -222,10 +265,10 @@ def fit_model(parameters: dict[str, Plain], capacity_bytes: int, asked: FitReque
         spindle = found if isinstance(found, Spindle) else None
     buckets: list[FoundBuckets] = []
     if spindle is None:
-        buckets = device_buckets(TimedModel(parameters, capacity_bytes, asked.seed), asked.seed, writes=True)
-    samples = measured_samples(ModelSubject(parameters, asked.seed), plan, Silent())
-    name = asked.name or "fitted"
-    return fitted_device(samples, name, capacity_bytes, "a modelled device", asked.seed, spindle, asked.kind, buckets)
+        single = KeepingTimed(TimedModel(parameters, capacity_bytes, asked.seed), kept.buckets)
+        buckets = device_buckets(single, asked.seed, writes=True)
+    kept.samples += measured_samples(ModelSubject(parameters, asked.seed), plan, Silent())
+    return _of_kept(kept, asked.kind, spindle, buckets, ())
 
 
 def described(place: Place) -> str:
@@ -461,6 +504,7 @@ __all__ = [
     "Measured",
     "Situation",
     "drift_percent",
+    "fit_kept",
     "fit_model",
     "fit_target",
     "fitted_device",

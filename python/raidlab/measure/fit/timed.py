@@ -47,7 +47,9 @@ class TimedRequests:
 class TimedSubject(Protocol):
     """Something that can be asked for requests one after another."""
 
-    capacity_bytes: int
+    @property
+    def capacity_bytes(self) -> int:
+        """What it holds."""
 
     def ask_each(self, offset_bytes: Numbers, op: Op, size_bytes: int) -> TimedRequests:
         """Ask for them in this order; `KeyboardInterrupt` where it is to stop."""

@@ -1,0 +1,230 @@
+"""What a fit measured, as a Parquet file, from which the same fit can be made again with no device touched.
+
+A row is a turn of a situation, with its times as a histogram, or a list of single requests, in the order in which they
+were asked. The fit is done over: whoever asks for single requests is answered from the file.
+
+Invariants:
+
+- From a file that was kept, the same version of raidlab fits the same device, to the last digit.
+- Requests that were not made are not answered: a fit that asks otherwise than the one that was kept is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from raidlab.errors import CellFailedError, InputError
+from raidlab.histogram import Histogram
+from raidlab.measure.fit.situations import Op, Situation
+from raidlab.measure.fit.table import Sample
+from raidlab.measure.fit.timed import Numbers, TimedRequests, TimedSubject
+from raidlab.reading import json_value, read_bytes
+from raidlab.results.parquet import decoded_size
+
+_META = "raidlab.fit"
+# A disk's mechanics take some 20,000 reads, loops a few hundred times a turn.
+_MOST_BYTES, _MOST_DECODED, _MOST_ROWS = 64 << 20, 512 << 20, 100_000
+Section = Literal["turn", "mechanics", "buckets"]
+_LISTS = pl.List(pl.Int64)
+_SCHEMA = pl.Schema(
+    {
+        "section": pl.String(),
+        "op": pl.String(),
+        "place": pl.String(),
+        "size_bytes": pl.Int64(),
+        "depth": pl.Int64(),
+        "held_out": pl.Boolean(),
+        "arrivals": pl.Boolean(),
+        "turn": pl.Int64(),
+        "requests": pl.Int64(),
+        "elapsed_ns": pl.Int64(),
+        "mean_ns": pl.Float64(),
+        "mean_of_all_ns": pl.Float64(),
+        "processor_share": pl.Float64(),
+        "warmup_ns": pl.Int64(),
+        "value_ns": _LISTS,
+        "count": _LISTS,
+        "offset_bytes": _LISTS,
+        "begin_ns": pl.List(pl.Float64),
+        "end_ns": pl.List(pl.Float64),
+        "failed": pl.String(),
+    }
+)
+
+
+@dataclass(frozen=True)
+class KeptFacts:
+    """What a fit was of, besides its measurements."""
+
+    name: str
+    capacity_bytes: int
+    source: str
+    seed: int
+    budget_ns: int
+    writes: bool
+
+
+@dataclass(frozen=True)
+class KeptList:
+    """Requests that were asked one after another, and the answer: their times, or why they failed."""
+
+    op: Op
+    size_bytes: int
+    offset_bytes: Numbers
+    answer: TimedRequests | str
+
+
+@dataclass
+class KeptMeasurements:
+    """All that a fit measured."""
+
+    facts: KeptFacts
+    samples: list[Sample] = field(default_factory=list)
+    mechanics: list[KeptList] = field(default_factory=list)
+    buckets: list[KeptList] = field(default_factory=list)
+
+    def parquet(self) -> bytes:
+        """As a file."""
+        rows = [_row_of_sample(one) for one in self.samples]
+        rows += [_row_of_list("mechanics", one) for one in self.mechanics]
+        rows += [_row_of_list("buckets", one) for one in self.buckets]
+        out = io.BytesIO()
+        pl.DataFrame(rows, schema=_SCHEMA).write_parquet(out, metadata={_META: json.dumps(asdict(self.facts))})
+        return out.getvalue()
+
+    @classmethod
+    def read(cls, file: Path) -> KeptMeasurements:
+        """From a file; `InputError` where it is none that a fit has kept."""
+        try:
+            content = read_bytes(file, _MOST_BYTES)
+        except OSError as error:
+            raise InputError.one("--from", f"cannot be read: {error.strerror}", value=f"'{file}'") from None
+        try:
+            size = decoded_size(content)
+            if size.rows > _MOST_ROWS or size.page_bytes > _MOST_DECODED:
+                raise ValueError("is larger than any fit")
+            facts = _facts(json_value(pl.read_parquet_metadata(io.BytesIO(content)).get(_META, "null")))
+            table = pl.read_parquet(io.BytesIO(content))
+            if table.schema != _SCHEMA:
+                raise ValueError("has other columns")
+            found = cls(facts)
+            for row in table.iter_rows(named=True):
+                if row["section"] == "turn":
+                    found.samples.append(_sample_of_row(row))
+                else:
+                    (found.mechanics if row["section"] == "mechanics" else found.buckets).append(_list_of_row(row))
+        except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
+            message = f"holds no measurements of a fit ({str(error).splitlines()[0] if str(error) else 'damaged'})"
+            accepted = "a file that 'raidlab device fit --keep' wrote"
+            raise InputError.one("--from", message, value=f"'{file}'", accepted=accepted) from None
+        if not found.samples:
+            raise InputError.one("--from", "holds no turn of any situation", value=f"'{file}'")
+        return found
+
+
+@dataclass
+class KeepingTimed:
+    """A subject whose answers are kept."""
+
+    subject: TimedSubject
+    into: list[KeptList]
+
+    @property
+    def capacity_bytes(self) -> int:
+        """What the subject holds."""
+        return self.subject.capacity_bytes
+
+    def ask_each(self, offset_bytes: Numbers, op: Op, size_bytes: int) -> TimedRequests:
+        """Ask, and keep what comes of it, a failure too."""
+        try:
+            seen = self.subject.ask_each(offset_bytes, op, size_bytes)
+        except CellFailedError as error:
+            self.into.append(KeptList(op, size_bytes, offset_bytes, str(error)))
+            raise
+        self.into.append(KeptList(op, size_bytes, offset_bytes, seen))
+        return seen
+
+    def rest(self, time_ns: int) -> None:
+        """Leave it alone."""
+        self.subject.rest(time_ns)
+
+
+@dataclass
+class KeptTimed:
+    """What was kept, in place of the subject that it was measured of."""
+
+    capacity_bytes: int
+    kept: Sequence[KeptList]
+
+    def __post_init__(self) -> None:
+        self._left: Iterator[KeptList] = iter(self.kept)
+
+    def ask_each(self, offset_bytes: Numbers, op: Op, size_bytes: int) -> TimedRequests:
+        """The next list, if it is the one that is asked for."""
+        one = next(self._left, None)
+        is_asked = one is not None and (one.op, one.size_bytes) == (op, size_bytes)
+        if one is None or not is_asked or not np.array_equal(one.offset_bytes, offset_bytes):
+            message = "has other requests than this version of raidlab, or this --kind, asks for"
+            raise InputError.one("--from", message, accepted="--kind table, or measurements of this version")
+        if isinstance(one.answer, str):
+            raise CellFailedError(one.answer)
+        return one.answer
+
+    def rest(self, time_ns: int) -> None:
+        """Nothing has to be waited for."""
+
+
+def _facts(document: object) -> KeptFacts:
+    kinds = {"str": str, "int": int, "bool": bool}
+    wanted = {one.name: kinds[str(one.type)] for one in fields(KeptFacts)}
+    if not isinstance(document, dict) or document.keys() != wanted.keys():
+        raise ValueError("it does not say what it is of")
+    if not all(type(document[key]) is kind for key, kind in wanted.items()):
+        raise ValueError("what it says of itself is damaged")
+    return KeptFacts(**document)
+
+
+def _row_of_sample(one: Sample) -> dict[str, object]:
+    row = asdict(one.situation) | {key: getattr(one, key) for key in _SAMPLE_KEYS}
+    return row | {"section": "turn", "value_ns": one.times.value_ns.tolist(), "count": one.times.count.tolist()}
+
+
+_SAMPLE_KEYS = ("turn", "requests", "elapsed_ns", "mean_ns", "mean_of_all_ns", "processor_share", "warmup_ns")
+
+
+def _sample_of_row(row: dict[str, object]) -> Sample:
+    situation = Situation(**{one.name: row[one.name] for one in fields(Situation)})  # type: ignore[arg-type]
+    times = Histogram.of({"value_ns": row["value_ns"], "count": row["count"]})  # type: ignore[typeddict-item]
+    if situation.op not in ("read", "write", "mixed") or not times.total:
+        raise ValueError("a turn is damaged")
+    return Sample(situation=situation, times=times, **{key: row[key] for key in _SAMPLE_KEYS})  # type: ignore[arg-type]
+
+
+def _row_of_list(section: Section, one: KeptList) -> dict[str, object]:
+    row: dict[str, object] = {"section": section, "op": one.op, "size_bytes": one.size_bytes}
+    row["offset_bytes"] = one.offset_bytes.tolist()
+    if isinstance(one.answer, str):
+        return row | {"failed": one.answer}
+    # In the order in which they were begun, as they were asked.
+    return row | {"begin_ns": one.answer.begin_ns.tolist(), "end_ns": one.answer.end_ns.tolist()}
+
+
+def _list_of_row(row: dict[str, object]) -> KeptList:
+    offsets = np.array(row["offset_bytes"], dtype=np.int64)
+    answer: TimedRequests | str
+    if row["failed"] is not None:
+        answer = str(row["failed"])
+    else:
+        begin, end = (np.array(row[key], dtype=np.float64) for key in ("begin_ns", "end_ns"))
+        if not len(begin) == len(end) == len(offsets):
+            raise ValueError("a list of requests is damaged")
+        answer = TimedRequests(offsets, begin, end)
+    return KeptList(row["op"], int(str(row["size_bytes"])), offsets, answer)  # type: ignore[arg-type]
