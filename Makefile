@@ -108,11 +108,11 @@ golden-write: ## Replace the committed layout maps by what real Linux md writes
 
 md-witness: setup ## Hold the simulator to real Linux md over the same exact disks, case by case (builds the lab kernel once)
 	tests/md-lab/build-kernel.sh
-	$(BIN)/python tests/md-lab/witness.py
+	$(BIN)/python tests/md-lab/witness.py && $(BIN)/python tests/md-lab/witness_tasks.py
 
 md-witness-write: setup ## The same, and keep md's figures for the quick test
 	tests/md-lab/build-kernel.sh
-	$(BIN)/python tests/md-lab/witness.py --write
+	$(BIN)/python tests/md-lab/witness.py --write && $(BIN)/python tests/md-lab/witness_tasks.py --write
 
 site: setup ## The docs site, in site/: strict, without the network, and checked to need none
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
