@@ -126,6 +126,8 @@ impl Array {
                 locks_all = matches!(mode, Some(LockMode::Shared));
             }
             Owner::Rebuild(_) if self.views.is_weak(Weakness::RebuildTakesNoLocks) => {}
+            Owner::Rebuild(work)
+                if self.rebuilds[work as usize].scrubs && self.views.is_weak(Weakness::ScrubTakesNoLocks) => {}
             Owner::Rebuild(work) => {
                 self.rebuilds[work as usize].collect_unit(
                     (&self.layout, &self.views),

@@ -17,6 +17,7 @@ use crate::layout::{Layout, Node, NodeId};
 use crate::level::{for_level, Content, Personality};
 use crate::plan::{place, ComputeKind, Input, Planner, Space, WrongExtent};
 use crate::throttle::{Pace, RebuildThrottle};
+use crate::weakness::Weakness;
 use raidlab_types::{gf, Extent, Instant, OpId, RequestError, SpecError};
 use serde::{Deserialize, Serialize};
 
@@ -207,13 +208,15 @@ impl Array {
         let (window, _) = split(id);
         let window = &mut self.windows[window as usize];
         self.scrub_counts.mismatches += 1;
-        if !self.scrub.as_ref().is_some_and(|scrub| scrub.kind == ScrubKind::Repair) {
+        let repairs = self.scrub.as_ref().is_some_and(|scrub| scrub.kind == ScrubKind::Repair);
+        if !repairs || self.views.is_weak(Weakness::RepairWritesNothing) {
             return;
         }
         let (_, inputs) = window.plan.verified(mismatch.segment);
         let origins = &window.plan.origins[inputs.start as usize..inputs.end as usize];
         for (number, origin) in origins.iter().enumerate() {
-            if mismatch.culprit.map_or(origin.follows, |culprit| culprit == number) {
+            let is_wrong = mismatch.culprit.map_or(origin.follows, |culprit| culprit == number);
+            if is_wrong != self.views.is_weak(Weakness::RepairTakesWrongSide) {
                 let extent = Extent::new(origin.extent.lba + u64::from(mismatch.sector), 1);
                 note_wrong(&mut window.wrong, WrongExtent { child: origin.child, extent });
             }
@@ -270,6 +273,12 @@ impl Array {
         };
         if !scrubs {
             return planner.restore(node, extent);
+        }
+        if extent.lba == 0 && planner.views.is_weak(Weakness::ScrubLeavesOutUnits) {
+            std::mem::swap(&mut self.scratch.wrong, &mut window.wrong);
+            self.scratch.scrubs = false;
+            window.plan.clear();
+            return Ok(());
         }
         let kind = self.scrub.as_ref().map(|scrub| scrub.kind);
         let resyncs = kind == Some(ScrubKind::Resync) && window.second_looks == 0;
