@@ -88,6 +88,7 @@ impl LockTable {
     }
 
     /// Drops a chain; calls `freed` with the owner of every entry that one of these stood in the way of.
+    #[inline]
     pub(super) fn release(&mut self, chain: u32, mut freed: impl FnMut(u32)) {
         let mut at = chain;
         while at != NONE {

@@ -313,7 +313,7 @@ impl Array {
         let (next_lba, end_lba) = (lba, lba + sectors);
         let state = RequestState { request, node, next_lba, end_lba, windows: 0, error: None };
         let id = place(self.requests.insert(state));
-        if self.goes_to_cache(id) {
+        if !self.caches.is_empty() && self.goes_to_cache(id) {
             return;
         }
         self.start_windows(id);

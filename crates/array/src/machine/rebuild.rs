@@ -325,6 +325,9 @@ impl Array {
             rebuild.pace.begin(self.now, extent.sectors * sector_bytes);
             self.units_begun += 1;
             let window = self.new_window(Owner::Rebuild(place(id)), extent);
+            let unit = &mut self.windows[window as usize];
+            unit.wrong.clear();
+            unit.mends = false;
             self.lock(window);
         }
     }

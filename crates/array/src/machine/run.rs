@@ -12,7 +12,6 @@
 //! - Nothing is taken out of the queue of ready nodes: what a draining window has there is dropped when its turn comes.
 
 use super::locks::collect;
-use super::rebuild::Rebuild;
 use super::scrub::is_within;
 use super::{Array, Event, LockMode, Owner, RequestState, Window, WindowPhase};
 use crate::layout::{Layout, NodeId};
@@ -104,8 +103,6 @@ impl Array {
         (window.owner, window.extent, window.locks, window.blockers) = (owner, extent, NONE, 0);
         (window.outstanding, window.second_looks, window.run_sectors) = (0, 0, 0);
         window.bad.clear();
-        window.wrong.clear();
-        window.mends = false;
         id
     }
 
@@ -129,6 +126,8 @@ impl Array {
                 locks_all = matches!(mode, Some(LockMode::Shared));
             }
             Owner::Rebuild(_) if self.views.is_weak(Weakness::RebuildTakesNoLocks) => {}
+            Owner::Rebuild(work)
+                if self.rebuilds[work as usize].scrubs && self.views.is_weak(Weakness::ScrubTakesNoLocks) => {}
             Owner::Rebuild(work) => {
                 self.rebuilds[work as usize].collect_unit(
                     (&self.layout, &self.views),
@@ -194,12 +193,21 @@ impl Array {
             }
             match self.plan_window(id) {
                 Ok(()) => self.start_plan(id),
-                Err(_) if self.look_closer(id) || self.look_again(id) => self.runnable.push_back(id),
-                Err(RequestError::BeyondTolerance { node, .. }) if self.gives_up_member(id, node) => {
-                    self.runnable.push_back(id);
-                }
-                Err(error) => self.retire(id, Some(error)),
+                Err(error) => self.cannot_plan(id, error),
             }
+        }
+    }
+
+    /// Something that a window needs cannot be read: it is planned anew where that may help, else it is over.
+    #[cold]
+    fn cannot_plan(&mut self, id: u32, error: RequestError) {
+        let is_borne = self.look_closer(id)
+            || self.look_again(id)
+            || matches!(error, RequestError::BeyondTolerance { node, .. } if self.gives_up_member(id, node));
+        if is_borne {
+            self.runnable.push_back(id);
+        } else {
+            self.retire(id, Some(error));
         }
     }
 
@@ -255,7 +263,6 @@ impl Array {
 
     /// Whether a write goes on without a member of `node`, of which what it had to read there can be had from nobody: the
     /// write of a nested node that has failed costs the node, as it does with md, where those above bear that.
-    #[cold]
     fn gives_up_member(&mut self, id: u32, node: NodeId) -> bool {
         let Some(RequestState { request, node: volume, .. }) = self.request_of(id) else { return false };
         if request.kind != RequestKind::Write || node == *volume {
@@ -275,14 +282,14 @@ impl Array {
 
     fn plan_window(&mut self, id: u32) -> Result<(), RequestError> {
         let window = &mut self.windows[id as usize];
-        if let Owner::Rebuild(work) = window.owner {
-            let Rebuild { node, scrubs, .. } = self.rebuilds[work as usize];
-            if scrubs {
-                self.scratch.run_sectors = window.run_sectors;
-                return self.plan_scrub(id, node);
-            }
-        }
         self.scratch.run_sectors = window.run_sectors;
+        let (request, node) = match window.owner {
+            Owner::Client(request) => {
+                let RequestState { request, node, .. } = &self.requests[request as usize];
+                (request, *node)
+            }
+            Owner::Rebuild(work) => return self.plan_unit(id, work),
+        };
         let mut planner = Planner {
             layout: &self.layout,
             views: &self.views,
@@ -291,15 +298,11 @@ impl Array {
             scratch: &mut self.scratch,
             plan: &mut window.plan,
         };
-        let RequestState { request, node, .. } = match window.owner {
-            Owner::Client(request) => &self.requests[request as usize],
-            Owner::Rebuild(work) => return planner.restore(self.rebuilds[work as usize].node, window.extent),
-        };
         let write = match request.kind {
-            RequestKind::Flush => return planner.flush(*node),
+            RequestKind::Flush => return planner.flush(node),
             kind => kind == RequestKind::Write,
         };
-        planner.request(*node, write, window.extent, narrow(window.extent.lba - request.extent.lba))
+        planner.request(node, write, window.extent, narrow(window.extent.lba - request.extent.lba))
     }
 
     fn start_plan(&mut self, id: u32) {
@@ -447,7 +450,8 @@ impl Array {
 
     /// The window is over: frees its locks and, if it was the last, reports the request.
     fn retire(&mut self, id: u32, error: Option<RequestError>) {
-        if error.is_none() && !self.rebuilds.is_empty() && self.goes_over_again(id) {
+        let owner = self.windows[id as usize].owner;
+        if matches!(owner, Owner::Rebuild(work) if error.is_none() && self.goes_over_again(id, work)) {
             return;
         }
         if error.is_none() || !self.views.is_weak(Weakness::LocksKeptAfterError) {
@@ -456,7 +460,7 @@ impl Array {
         let window = &mut self.windows[id as usize];
         window.phase = WindowPhase::Idle;
         self.idle_windows.push(id);
-        let request = match window.owner {
+        let request = match owner {
             Owner::Client(request) => request,
             Owner::Rebuild(work) => {
                 let extent = window.extent;

@@ -12,12 +12,13 @@
 //! [`Planner::restore`]: crate::plan::Planner::restore
 
 use super::rebuild::{measures, Rebuild};
-use super::{split, Array, ComputeWork, Event, Owner, WindowPhase};
+use super::{split, Array, ComputeWork, Event, WindowPhase};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{for_level, Content, Personality};
 use crate::plan::{place, ComputeKind, Input, Planner, Space, WrongExtent};
 use crate::throttle::{Pace, RebuildThrottle};
-use raidlab_types::{gf, Extent, Instant, OpId, SpecError};
+use crate::weakness::Weakness;
+use raidlab_types::{gf, Extent, Instant, OpId, RequestError, SpecError};
 use serde::{Deserialize, Serialize};
 
 /// How often a unit is mended before what is still wrong is left as it is.
@@ -207,13 +208,15 @@ impl Array {
         let (window, _) = split(id);
         let window = &mut self.windows[window as usize];
         self.scrub_counts.mismatches += 1;
-        if !self.scrub.as_ref().is_some_and(|scrub| scrub.kind == ScrubKind::Repair) {
+        let repairs = self.scrub.as_ref().is_some_and(|scrub| scrub.kind == ScrubKind::Repair);
+        if !repairs || self.views.is_weak(Weakness::RepairWritesNothing) {
             return;
         }
         let (_, inputs) = window.plan.verified(mismatch.segment);
         let origins = &window.plan.origins[inputs.start as usize..inputs.end as usize];
         for (number, origin) in origins.iter().enumerate() {
-            if mismatch.culprit.map_or(origin.follows, |culprit| culprit == number) {
+            let is_wrong = mismatch.culprit.map_or(origin.follows, |culprit| culprit == number);
+            if is_wrong != self.views.is_weak(Weakness::RepairTakesWrongSide) {
                 let extent = Extent::new(origin.extent.lba + u64::from(mismatch.sector), 1);
                 note_wrong(&mut window.wrong, WrongExtent { child: origin.child, extent });
             }
@@ -250,13 +253,16 @@ impl Array {
         }
     }
 
-    /// What is planned of a unit: it is compared, or what is known to be unreadable or wrong is written anew.
-    pub(super) fn plan_scrub(&mut self, id: u32, node: NodeId) -> Result<(), raidlab_types::RequestError> {
+    /// What is planned of a unit of the array's own work: what members lack is written; of a scrub it is compared, or what is
+    /// known to be unreadable or wrong is written anew.
+    #[cold]
+    pub(super) fn plan_unit(&mut self, id: u32, work: u32) -> Result<(), RequestError> {
         let window = &mut self.windows[id as usize];
-        let kind = self.scrub.as_ref().map(|scrub| scrub.kind);
-        std::mem::swap(&mut self.scratch.wrong, &mut window.wrong);
-        self.scratch.scrubs = true;
-        let extent = window.extent;
+        let (&Rebuild { node, scrubs, .. }, extent) = (&self.rebuilds[work as usize], window.extent);
+        if scrubs {
+            std::mem::swap(&mut self.scratch.wrong, &mut window.wrong);
+        }
+        self.scratch.scrubs = scrubs;
         let mut planner = Planner {
             layout: &self.layout,
             views: &self.views,
@@ -265,6 +271,16 @@ impl Array {
             scratch: &mut self.scratch,
             plan: &mut window.plan,
         };
+        if !scrubs {
+            return planner.restore(node, extent);
+        }
+        if extent.lba == 0 && planner.views.is_weak(Weakness::ScrubLeavesOutUnits) {
+            std::mem::swap(&mut self.scratch.wrong, &mut window.wrong);
+            self.scratch.scrubs = false;
+            window.plan.clear();
+            return Ok(());
+        }
+        let kind = self.scrub.as_ref().map(|scrub| scrub.kind);
         let resyncs = kind == Some(ScrubKind::Resync) && window.second_looks == 0;
         if resyncs && planner.scratch.wrong.is_empty() {
             let known = planner.verify(node, extent);
@@ -283,9 +299,9 @@ impl Array {
 
     /// Whether a unit of a scrub whose plan has run is to be planned once more: what is wrong is mended, what was mended is
     /// looked at.
-    pub(super) fn goes_over_again(&mut self, id: u32) -> bool {
+    #[cold]
+    pub(super) fn goes_over_again(&mut self, id: u32, work: u32) -> bool {
         let window = &mut self.windows[id as usize];
-        let Owner::Rebuild(work) = window.owner else { return false };
         if !self.rebuilds[work as usize].scrubs {
             return false;
         }

@@ -441,12 +441,21 @@ impl Planner<'_> {
 
     /// Whether `extent` of a node can be read or rebuilt from what is there.
     pub(crate) fn is_readable(&self, id: NodeId, extent: Extent) -> bool {
-        let anywhere = self.bad.is_empty() && !self.views.is_partial(id);
+        if self.views.is_lost(id) {
+            return false;
+        }
+        let anywhere = self.bad.is_empty() && self.scratch.wrong.is_empty() && !self.views.is_partial(id);
+        anywhere || self.is_readable_there(id, extent)
+    }
+
+    /// The same where something cannot be read, or a scrub has found it wrong.
+    fn is_readable_there(&self, id: NodeId, extent: Extent) -> bool {
         let is_wrong = |wrong: &WrongExtent| wrong.child == id && wrong.extent.overlaps(extent);
         if self.scratch.wrong.iter().any(is_wrong) {
             return false;
         }
-        !self.views.is_lost(id) && (anywhere || self.layout.node(id).is_readable(self, extent))
+        let anywhere = self.bad.is_empty() && !self.views.is_partial(id);
+        anywhere || self.layout.node(id).is_readable(self, extent)
     }
 
     /// The next turn of the node's round-robin choices. A turn of its own for each node: with one for all, requests that

@@ -85,6 +85,7 @@ impl ParityLayout {
 }
 
 /// The members concerned, if all are leaves.
+#[inline]
 fn small_updates(planner: &Planner<'_>, node: &Node, row: &Row, column: u32) -> Option<[Update; 3]> {
     let positions = [row.position(column), row.p, row.parity_position(1)];
     let mut updates = [Update::default(); 3];
@@ -96,6 +97,7 @@ fn small_updates(planner: &Planner<'_>, node: &Node, row: &Row, column: u32) -> 
 }
 
 /// Old data, new data and old parities in; new parities out, in the memory of the old.
+#[inline]
 fn small_compute(
     planner: &mut Planner<'_>,
     row: &Row,
