@@ -586,7 +586,7 @@ def test_a_known_turn_of_the_work_is_found() -> None:
     (turn,) = [one for one in answer["turns"] if one["axis"] == "depth"]
     assert 26 < turn["turns_at"] < 35 and turn["low"] is not None and turn["low"] < 32
     assert "p90 is beyond 12.5 ms" in turn["words"]
-    assert answer["unturned"] == ["0 % reads, a queue depth of 4"]
+    assert answer["unturned"] == ["down to 0 % reads, a queue depth of 4"]
 
 
 def test_quick_says_what_it_did_not_look_at() -> None:

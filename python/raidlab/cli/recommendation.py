@@ -107,7 +107,7 @@ def _print_changes(answer: Recommendation) -> None:
         print(f"{answer['answer']} stays the answer unless:")
         for turn in answer["turns"]:
             print("\n".join(wrapped(turn["words"], indent=2, hanging=4)))
-    _print_list("It stays the answer as far as", answer["unturned"])
+    _print_list("It stays the answer for", answer["unturned"])
     _print_list("Not looked at:", answer["unseen"])
     if answer["turns"]:
         print()

@@ -469,7 +469,9 @@ class _Ends:
 def _axis_words(axis: str, ends: list[float]) -> str:
     """How far an axis was looked along, to one side or to both."""
     if axis == "read":
-        return f"{' to '.join(f'{100 * end:.0f}' for end in ends)} % reads"
+        shares = " to ".join(f"{100 * end:.0f}" for end in ends)
+        way = "" if len(ends) > 1 else "down to " if ends[0] == 0 else "up to "
+        return f"{way}{shares} % reads"
     if axis == "depth":
         return f"{'a queue depth' if len(ends) == 1 else 'queue depths'} of {' to '.join(f'{end:.0f}' for end in ends)}"
     return f"{' to '.join(f'{end:,.4g}' for end in ends)} requests/s"

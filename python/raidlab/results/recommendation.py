@@ -147,7 +147,8 @@ def relaxations_title(document: Recommendation) -> str:
     if document["answer"] is not None:
         return "What asking less would admit"
     if all("," in one["need"] for one in document["relaxations"]):
-        return "No goal alone is enough, of arrays looked at. What would have to give together, one line or another"
+        alone = "Each array that was looked at misses several goals"
+        return f"{alone}. Any one of these lines would be enough, all of it together"
     return "What would have to give, any one of these"
 
 
