@@ -154,6 +154,24 @@ impl Ftl {
         &self.geometry
     }
 
+    /// What its tables take of memory, but for those of blocks, which are a hundredth of it.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&*self.map) + size_of_val(&*self.back)
+    }
+
+    /// Has what writing these units will look at brought near.
+    pub(super) fn fetch(&self, units: &[u32]) {
+        let mut places = 0;
+        for &unit in units {
+            places ^= self.map[unit as usize];
+        }
+        for &unit in units {
+            let physical = self.map[unit as usize];
+            places ^= if physical == NONE { 0 } else { self.back[physical as usize] };
+        }
+        std::hint::black_box(places);
+    }
+
     /// From here on it counts: nobody waits for what was written before.
     pub(super) fn begin(&mut self) {
         self.counts = Counts::default();
