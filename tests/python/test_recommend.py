@@ -31,6 +31,8 @@ from raidlab.report.recommendation import render_recommendation
 from raidlab.results.recommendation import (
     RECOMMENDATION,
     Recommendation,
+    front_title,
+    front_words,
     read_recommendation,
     relaxations_title,
 )
@@ -222,7 +224,7 @@ def test_a_spare_costs_a_disk_and_loses_less() -> None:
     assert spared.shape == plain.shape
 
 
-def test_what_is_on_the_front_is_beaten_by_none() -> None:
+def test_what_is_on_the_front_is_beaten_by_none(capsys: pytest.CaptureFixture[str]) -> None:
     answer = api.recommend(need(ask="pareto", workload=reads(0.0), need={"tolerate": 1, "capacity": "900MB"}))
     met = [one for one in answer["arrays"] if one["verdict"] == "meets"]
     front = [one for one in met if one["on_front"]]
@@ -232,6 +234,22 @@ def test_what_is_on_the_front_is_beaten_by_none() -> None:
             rates = [found["figures"]["requests_per_s"] for found in (one, other) if found["figures"] is not None]
             is_better = (other["cost"] or 0) < (one["cost"] or 0) and rates[1] > 1.05 * rates[0]
             assert not is_better, (one["name"], other["name"])
+    lines = front_words(answer)
+    assert 0 < len(lines) <= len(front)
+    page = render_recommendation(answer)
+    assert all(html.escape(line.split(",")[0]) in page for line in lines)
+    print_recommendation(answer)
+    assert front_title(answer) in capsys.readouterr().out
+    assert front_words({**answer, "asked": "fastest"}) == []
+
+
+def test_disks_beside_flash_are_told_apart(mail: Recommendation) -> None:
+    assert "log scale" not in render_recommendation(mail)
+    wide = copy.deepcopy(mail)
+    figures = next(one["figures"] for one in wide["arrays"] if one["figures"] is not None)
+    figures["requests_per_s"] *= 1000
+    figures["requests_per_s_interval"] = None
+    assert "log scale" in render_recommendation(wide)
 
 
 def test_folder_page_and_study(tmp_path: Path, mail: Recommendation) -> None:

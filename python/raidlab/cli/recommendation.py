@@ -9,6 +9,8 @@ from raidlab.results.recommendation import (
     SIMULATED_TOOL,
     Recommendation,
     RecommendedArray,
+    front_title,
+    front_words,
     money_words,
     relaxations_title,
     size_words,
@@ -26,6 +28,7 @@ def print_recommendation(answer: Recommendation) -> None:
         print("\n".join(wrapped(f"{title}: {'; '.join(items)}", hanging=2)))
     print()
     _print_ranking(answer)
+    _print_front(answer)
     _print_changes(answer)
     if answer["dropped"]:
         told = "; ".join(f"{one['arrays']} {one['rule']}" for one in answer["dropped"])
@@ -66,6 +69,16 @@ def _print_ranking(answer: Recommendation) -> None:
     told = [f"{one['name']}: {one['against_first']}" for one in rows if one["against_first"]]
     if told:
         print("\n".join(wrapped(f"Against the first, same fresh seeds: {'; '.join(told)}.", hanging=2)))
+    print()
+
+
+def _print_front(answer: Recommendation) -> None:
+    lines = front_words(answer)
+    if not lines:
+        return
+    print(f"{front_title(answer)}:")
+    for line in lines:
+        print("\n".join(wrapped(line, indent=2, hanging=4)))
     print()
 
 

@@ -6,6 +6,7 @@ Invariant: plain data in base units; words are those of the terminal and of the 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -150,6 +151,37 @@ def relaxations_title(document: Recommendation) -> str:
         alone = "Each array that was looked at misses several goals"
         return f"{alone}. Any one of these lines would be enough, all of it together"
     return "What would have to give, any one of these"
+
+
+def front_words(document: Recommendation) -> list[str]:
+    """A line for each array that none is shown to beat in every respect, the cheapest first.
+
+    Of arrays that differ in their chunk alone it is the fastest. None where something else was asked.
+    """
+    if document["asked"] != "pareto":
+        return []
+    fastest: dict[tuple[object, ...], tuple[float, RecommendedArray]] = {}
+    for one in document["arrays"]:
+        if one["on_front"] and one["verdict"] == "meets" and one["figures"] is not None:
+            rate = one["figures"]["requests_per_s"]
+            key = (one["cost"], one["disks"], one["device"], one["level"], one["loss_per_year"])
+            if key not in fastest or fastest[key][0] < rate:
+                fastest[key] = (rate, one)
+    ordered = sorted(fastest.values(), key=lambda found: (found[1]["cost"] or found[1]["disks"], found[0]))
+    return [", ".join(_front_parts(one, rate)) for rate, one in ordered]
+
+
+def _front_parts(one: RecommendedArray, rate: float) -> Iterator[str]:
+    yield one["name"] if one["cost"] is None else f"{money_words(one['cost'])}: {one['name']}"
+    yield f"{rate:,.0f} requests/s"
+    if one["loss_per_year"] is not None:
+        yield f"loss a year {chance_words(one['loss_per_year'])}"
+
+
+def front_title(document: Recommendation) -> str:
+    """What stands above `front_words`."""
+    what = "cost" if document["has_prices"] else "number of disks"
+    return f"Beaten by none in {what}, throughput and yearly loss together"
 
 
 def recommendation_text(document: Recommendation) -> str:

@@ -23,10 +23,14 @@ from raidlab.report.figures.chart import (
 )
 from raidlab.report.figures.figure import Figure, Panel
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
+from raidlab.report.figures.throughput_against_p90 import ticks_between
 from raidlab.report.figures.words import number
 from raidlab.results.recommendation import LEVEL_TITLES, Recommendation, RecommendedArray, money_words
 
 KIND = "cost_against_throughput"
+
+# Disks beside flash: on an axis from 0 the slower all lie on it.
+_WIDE = 30.0
 
 
 def figure_of(answer: Recommendation) -> Figure | None:
@@ -54,9 +58,12 @@ def _panel(answer: Recommendation, simulated: list[RecommendedArray], what: str)
         "x:Q", title=what, scale=alt.Scale(zero=False, nice=True, padding=12), axis=alt.Axis(tickCount=5, tickMinStep=1)
     )
     colour, shape = colour_and_shape(names, names)
-    axes = Axes(along, upward("requests/s"), colour)
-    layers: list[Any] = [_front(front, along)] if len(front) > 1 else []
-    layers += upright_strokes(filled, axes, "requests/s")
+    values = [mark.value for mark in (*filled, *hollow)]
+    is_wide = max(values) > _WIDE * min(values) > 0
+    upright = "requests/s (log scale)" if is_wide else "requests/s"
+    axes = Axes(along, _log_upward(upright, values) if is_wide else upward(upright), colour)
+    layers: list[Any] = [_front(front, axes)] if len(front) > 1 else []
+    layers += upright_strokes(filled, axes, upright)
     layers += [point_layer(hollow, axes, shape, size=60, filled=False)] if hollow else []
     layers += [point_layer(filled, axes, shape, size=70)] if filled else []
     first = [_mark(one, answer) for one in met if one["rank"] == 1]
@@ -80,11 +87,17 @@ def _rising(marks: list[Mark]) -> list[Mark]:
     return found
 
 
-def _front(front: list[Mark], along: alt.X) -> Any:
+def _log_upward(title: str, values: list[float]) -> alt.Y:
+    scale = alt.Scale(type="log", nice=False, padding=10)
+    axis = alt.Axis(values=ticks_between(values), format="~s", labelOverlap="greedy")
+    return alt.Y("value:Q", title=title, scale=scale, axis=axis)
+
+
+def _front(front: list[Mark], axes: Axes) -> Any:
     drawn = alt.Chart(data_of(front)).mark_line(
         strokeWidth=1.5, strokeDash=[5, 4], interpolate="step-after", color="ink", opacity=0.6, aria=False
     )
-    return drawn.encode(x=along, y=upward("requests/s"), order=alt.Order("x:Q"))
+    return drawn.encode(x=axes.x, y=axes.y, order=alt.Order("x:Q"))
 
 
 def _marks(arrays: list[RecommendedArray], answer: Recommendation) -> Iterator[Mark]:
