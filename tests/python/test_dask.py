@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -195,7 +196,7 @@ def test_a_cluster_without_workers_is_refused(study: Path, tmp_path: Path, monke
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
 def test_over_tls_only_who_has_a_certificate_gets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import dask as dask_itself
-    from distributed import LocalCluster, Security
+    from distributed import Client, LocalCluster, Security
 
     monkeypatch.setattr(dask, "_PATIENCE_S", 10.0)
     for name in ("ours", "theirs"):
@@ -215,6 +216,8 @@ def test_over_tls_only_who_has_a_certificate_gets_in(tmp_path: Path, monkeypatch
         assert address.startswith("tls://")
         with pytest.raises(InputError, match="--cluster"):
             Cluster(address)
+        # Collected while another client starts, it would wait for ever for the lock of that start.
+        assert not [one for one in gc.get_objects() if type(one) is Client and one.status != "closed"]
         for name in ("theirs", "ours"):
             tls = {f"client.{part}": str(tmp_path / f"{name}.{end}") for part, end in (("cert", "pem"), ("key", "key"))}
             tls["ca-file"] = str(tmp_path / "ours.pem")

@@ -15,6 +15,7 @@ Invariants:
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import math
@@ -168,7 +169,11 @@ def _client(address: str) -> Client:
     try:
         return Client(address, timeout=_PATIENCE_S)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        raise _refused(address, f"cannot be reached: {str(error).splitlines()[0]}", _ACCEPTED) from None
+        said = str(error).splitlines()[0]
+    # A client that could not connect closes when it is collected. Were that while another one starts, in the same thread,
+    # it would wait for ever for the lock that the start holds; so it is now, when nothing refers to it any more.
+    gc.collect()
+    raise _refused(address, f"cannot be reached: {said}", _ACCEPTED)
 
 
 def _refused(address: str, message: str, accepted: str | None = None) -> InputError:
