@@ -170,8 +170,8 @@ def _client(address: str) -> Client:
         return Client(address, timeout=_PATIENCE_S)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         said = str(error).splitlines()[0]
-    # A client that could not connect closes when it is collected. Were that while another one starts, in the same thread,
-    # it would wait for ever for the lock that the start holds; so it is now, when nothing refers to it any more.
+    # A client that could not connect closes when it is collected. Were that while another one starts, in the same
+    # thread, it would wait for ever for the lock that the start holds; so it is now, when nothing refers to it.
     gc.collect()
     raise _refused(address, f"cannot be reached: {said}", _ACCEPTED)
 
