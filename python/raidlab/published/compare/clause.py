@@ -278,7 +278,7 @@ class Words:
 
 def _against(first: str, second: str) -> str:
     """What two figures are called where one is set against the other."""
-    return first if first == second else f"{first} against {second}" if first and second else first or second
+    return first if first == second else f"{first} against {_that(second)}" if first and second else first or second
 
 
 def _that(name: str) -> str:
