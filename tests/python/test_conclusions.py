@@ -235,6 +235,59 @@ def test_a_comparison_is_told_in_words_with_its_interval(holds: str, verdict: st
     assert sentence_of(clauses).startswith(said)
 
 
+_RATIOS: dict[str, dict[str, object]] = {
+    "least": {"kind": "sweep", "of": "least", "metric": "iops", "array": "A", "reference": "B", "workload": "reads"},
+    "mean": {
+        "kind": "sweep",
+        "metric": "iops",
+        "array": "A",
+        "workload": "writes",
+        "reference": "A",
+        "reference_workload": "reads",
+        "from_depth": 4,
+    },
+    "a": {"kind": "metric", "metric": "iops", "array": "A", "workload": "reads", "at": {"depth": 4}},
+    "b": {"kind": "metric", "metric": "iops", "array": "B", "workload": "reads", "at": {"depth": 4}},
+    "c": {"kind": "metric", "metric": "iops", "array": "A", "workload": "reads", "at": {"depth": 8}},
+    "d": {"kind": "metric", "metric": "iops", "array": "B", "workload": "reads", "at": {"depth": 8}},
+}
+
+
+@pytest.mark.parametrize(
+    ("holds", "said"),
+    [
+        ("least > 0.98", "requests a second, reads: A gives at least 90.0 % of B (asked: more than 98 %)"),
+        (
+            "not mean > 0.6",
+            "A, requests a second, from depth 4: writes give on average 70.0 % of reads (asked: no more than 60 %)",
+        ),
+        (
+            "about(mean, 1, 5)",
+            "A, requests a second, from depth 4: writes give on average 70.0 % of reads (asked: within 5 % of 100 %)",
+        ),
+        ("a / b > 1.6", "requests a second, reads, with 4 outstanding: A gives 150 % of B (asked: more than 160 %)"),
+        (
+            "110 < 100 * b / a",
+            "requests a second, reads, with 4 outstanding: B gives 66.7 % of A (asked: more than 110 %)",
+        ),
+        (
+            "a < c",
+            "A, requests a second, reads: with 4 outstanding gives 150 % of that with 8 outstanding (asked: less)",
+        ),
+        (
+            "a / b < c / d",
+            "A against B, requests a second, reads: with 4 outstanding is 150 % of that with 8 outstanding"
+            " (asked: less)",
+        ),
+    ],
+)
+def test_a_quotient_is_told_as_a_share(holds: str, said: str) -> None:
+    names = {"least": 0.9, "mean": 0.7, "a": 300.0, "b": 200.0, "c": 200.0, "d": 200.0}
+    found, clauses = judged(read(holds), names, [], Words(_RATIOS))
+    assert found == "fails"
+    assert sentence_of(clauses) == said
+
+
 @pytest.mark.parametrize(
     ("holds", "measured", "verdict"),
     [

@@ -15,9 +15,11 @@ from raidlab.errors import InputError
 from raidlab.report.figures import make_figures
 from raidlab.report.figures.bars import labels_of
 from raidlab.report.figures.chart import Mark, columns_for
+from raidlab.report.figures.own import places_of
+from raidlab.report.figures.style import COLOURS, colours_of, shapes_of
 from raidlab.results import Run
 from raidlab.results.foreign import read_foreign
-from raidlab.study import load_study
+from raidlab.study import load_study, study_names
 from raidlab.study.figure import StudyFigure
 
 STUDY = """
@@ -278,6 +280,24 @@ def test_rates_over_different_times_are_not_added_up(metrics: list[str], labels:
     values = {"both": (5.68, 18.2), "one": (0.0, 9.62)}
     parts = [Mark(name, value) for name, both in values.items() for value in both]
     assert labels_of(parts, StudyFigure.model_validate(keys)) == labels
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_a_line_looks_alike_in_all_figures_of_a_study(name: str) -> None:
+    study = load_study(name).study
+    looks: dict[str, set[tuple[str, str]]] = {}
+    for spec in study.figure:
+        if spec.draw in ("curves", "sizes", "total_time", "trade_off"):
+            lines = [*spec.arrays, *(one.name or one.array for one in spec.also)]
+            places = places_of(study, [*lines, "of others"])
+            colours, shapes = colours_of(places), shapes_of(places)
+            own = {line: (colours[line], shapes[line]) for line in [*lines, "of others"]}
+            # As long as there are colours, those of one figure differ.
+            assert len({colour for colour, _ in own.values()}) == min(len(own), len(COLOURS)), spec.number
+            assert len(set(own.values())) == len(own), spec.number
+            for line in lines:
+                looks.setdefault(line, set()).add(own[line])
+    assert all(len(found) == 1 for found in looks.values()), looks
 
 
 def test_long_names_stand_in_fewer_columns() -> None:

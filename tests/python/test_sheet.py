@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from raidlab.published.scorecard import (
     make_sheet,
     sheet_json,
     sheet_markdown,
+    side_table,
 )
-from raidlab.published.scorecard.make import SheetRow, is_ahead
+from raidlab.published.scorecard.make import BoxSheet, SheetRow, is_ahead
 from raidlab.published.scorecard.plan import PlannedTest
 from raidlab.report.page import render
 from raidlab.report.sheet import shown_sheet
@@ -236,6 +238,22 @@ def test_the_page_has_the_sheet_and_who_comes_first(folder: Path, run: Run) -> N
     assert not {row[0].text for row in beside.rows} & set(cells)
     page = render(analyse(run), [], [], sheet=made)
     assert 'id="sheet"' in page and "first in 1 of 1" in page
+
+
+def test_a_box_that_was_not_asked_is_no_case_of_doubt(folder: Path, run: Run) -> None:
+    made = make_sheet(load_plan(folder / "study.toml"), boxes_of(analyse(run)))
+
+    def said(box: BoxSheet) -> str:
+        _, rows = side_table(replace(made, boxes=[box]))
+        return next(row[2] for row in rows if row[0] == "qualifying tests")
+
+    for box in made.boxes:
+        asked = [row.test.kind == "qualifying" for row in box.rows]
+        none_run = [
+            replace(row, value=None, verdict="") if one else row for row, one in zip(box.rows, asked, strict=True)
+        ]
+        assert said(box) == box.qualifies
+        assert said(replace(box, rows=none_run)) == "not run"
 
 
 def test_what_is_no_box_is_left_out_and_ranks_nobody(folder: Path, run: Run) -> None:

@@ -108,7 +108,7 @@ def need_words(loaded: LoadedNeed) -> list[str]:
     if goals.watts is not None:
         found.append(f"at most {goals.watts:g} W")
     if goals.loss_per_year is not None:
-        found.append(f"loses data in a year with at most {chance_words(goals.loss_per_year)}")
+        found.append(f"loses data in a year with a chance of at most {chance_words(goals.loss_per_year)}")
     return found
 
 

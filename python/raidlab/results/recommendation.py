@@ -221,7 +221,14 @@ def money_words(cost: float) -> str:
 
 
 def chance_words(chance: float) -> str:
-    """A chance, as a part of one or as one in so many."""
-    return (
-        f"{100 * chance:.3g} %" if chance >= 1e-3 else f"1 in {float(f'{1 / chance:.2g}'):,.0f}" if chance > 0 else "0"
-    )
+    """A chance, as one in so many whatever its size: those of a column can be compared.
+
+    Examples
+    --------
+    >>> [chance_words(chance) for chance in (0.3, 0.00593, 1 / 1510, 0.0)]
+    ['1 in 3.3', '1 in 170', '1 in 1,500', '0']
+    """
+    if chance <= 0:
+        return "0"
+    count = float(f"{1 / chance:.2g}")
+    return f"1 in {count:,.0f}" if count >= 10 else f"1 in {count:g}"

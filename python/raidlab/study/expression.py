@@ -169,6 +169,26 @@ class Expression:
                         return times, _part(rest)
         return 1.0, self
 
+    @property
+    def quotient(self) -> tuple[float, Expression, Expression] | None:
+        """A constant, a name and the name it is divided by, where it is such a quotient so many times; else None.
+
+        Examples
+        --------
+        >>> times, above, below = read("100 * a / b").quotient
+        >>> times, above.text, below.text
+        (100.0, 'a', 'b')
+        >>> read("(a + c) / b").quotient is None
+        True
+        """
+        times, rest = self.factor
+        match rest._root:
+            case ast.BinOp(left=left, op=ast.Div(), right=ast.Name() as below):
+                more, above = _part(left).factor
+                if isinstance(above._root, ast.Name):
+                    return times * more, above, _part(below)
+        return None
+
     def decided(self, decide: Callable[[Relation], bool | None]) -> bool | None:
         """What it says where comparisons may be undecided (None).
 

@@ -2,6 +2,7 @@
 
 Invariants:
 
+- What is asked of a quotient is told as a share, as are ratios that a sweep takes load by load.
 - The words are those of the study: what a measure is called follows from its array, workload and metric, or from the
   ``as`` that it has in ``quantities.toml``.
 - A comparison is decided by the 95 % intervals of its margins over repeats, paired repeat by repeat: it holds where the
@@ -22,7 +23,7 @@ from typing import Literal
 from raidlab.analysis.metrics import METRICS
 from raidlab.published.quantities import KINDS
 from raidlab.stats import NOTHING_SHOWN_PERCENT, mean_interval
-from raidlab.study.expression import Expression, Operand, Relation
+from raidlab.study.expression import Expression, Operand, Relation, read
 
 NOISE: Literal["within the noise"] = "within the noise"
 Judged = Literal["holds", "fails", "within the noise"]
@@ -49,6 +50,8 @@ _OF = {
 }
 _TURNED = {"less": "more", "more": "less", "no less": "no more", "no more": "no less"}
 _BOUNDS = {"less": "below", "more": "above", "no less": "no less than", "no more": "no more than"}
+# What a sweep and its reference are called among the words of the two, and what is a share of itself.
+_ABOVE, _BELOW, _ONE = read("above"), read("below"), read("1")
 _SIGNS = {"<": ("less", "no less"), ">": ("more", "no more"), "=": ("equal", "unequal"), "!": ("unequal", "equal")}
 
 
@@ -183,14 +186,19 @@ class Words:
             one, bound = (first, second) if not second.names else (second, first)
             if one is second:
                 asked = _TURNED.get(asked, asked)
-            limit = _number(bound.value(known))
+            limit = bound.value(known)
+            if asked and comparison.sign not in ("==", "!=") and (told := self._share(one, known, repeats)):
+                of, said, times = told
+                prefix = "of" if comparison.sign == "about" else "than"
+                return of, f"{said} (asked: {asked} {prefix} {_number(100 * limit / times)} %)"
             asked = _BOUNDS.get(asked, f"{asked} of" if comparison.sign == "about" else asked)
-            return of, f"{whose if one is first else other} is {figure_of(one, known, repeats)}, asked {asked} {limit}"
+            whole = figure_of(one, known, repeats)
+            return of, f"{whose if one is first else other} is {whole}, asked {asked} {_number(limit)}"
         if first.value(known) > 0 and second.value(known) > 0:
             share = figure_of(first, known, repeats, of=single)
             # What is reckoned of several is neither given nor taken.
-            verb = "is" if "'" in whose else self._verb(first, whose)
-            said = f"{whose} {verb} {share} of {other}"
+            verb = "is" if "'" in whose or first.quotient else self._verb(first, whose)
+            said = f"{whose} {verb} {share} of {_that(other)}"
         else:
             said = f"{whose} is {figure_of(first, known, repeats)}, {other} {figure_of(single, known, repeats)}"
         is_plain = is_met and comparison.sign != "about" and not share_asked
@@ -198,9 +206,9 @@ class Words:
 
     def _apart(self, sides: Sequence[Expression], known: Mapping[str, Operand]) -> tuple[str, list[str]]:
         """What the measures of both sides have in common, and what each side is called besides."""
-        names = sorted({name for side in sides for name in side.names})
-        own = self.measures
-        parts = {name: words_of(own[name], self.called) if name in own else {"": name} for name in names}
+        terms = [self._terms(side) for side in sides]
+        parts = {name: said for each in terms for name, said in sorted(each.items())}
+        names = sorted(parts)
         common = set.intersection(*(set(one.items()) for one in parts.values())) if parts else set()
         if len(parts) == 1:
             # Of one alone its array stays.
@@ -212,12 +220,13 @@ class Words:
             return ", ".join(rest) or without or name
 
         arrays, said = [], []
-        for side in sides:
-            found = {parts[name]["array"] for name in side.names if "array" in parts[name]}
-            array = found.pop() if len(found) == 1 and len(side.names) > 1 else ""
+        for side, own in zip(sides, terms, strict=True):
+            found = {parts[name]["array"] for name in own if "array" in parts[name]}
+            array = found.pop() if len(found) == 1 and len(own) > 1 else ""
             array = "" if ("array", array) in common else array
             arrays.append(array)
-            said.append(side.worded({name: called(name, "array" if array else "") for name in side.names}, known))
+            words = {name: called(name, "array" if array else "") for name in own}
+            said.append(words[side.text] if side.quotient else side.worded(words, known))
         together = [text for key, text in parts[names[0]].items() if (key, text) in common] if names else []
         if all(arrays) and len(set(said)) == 1:
             # The same is reckoned of both.
@@ -226,10 +235,55 @@ class Words:
             f"{array} ({text})" if array else text for array, text in zip(arrays, said, strict=True)
         ]
 
+    def _terms(self, side: Expression) -> dict[str, dict[str, str]]:
+        """What a side is made of, part by part; one name against another is one term."""
+        own = self.measures
+        terms = {name: words_of(own[name], self.called) if name in own else {"": name} for name in side.names}
+        if side.quotient is None:
+            return terms
+        above, below = (terms[one.text] for one in side.quotient[1:])
+        return {side.text: {key: _against(above.get(key, ""), below.get(key, "")) for key in above | below}}
+
+    def _share(
+        self, one: Expression, known: Mapping[str, Operand], repeats: Sequence[Mapping[str, Operand]]
+    ) -> tuple[str, str, float] | None:
+        """Of a quotient: what both have in common, the first as a share of the second, and how many times it is meant.
+
+        A sweep against a reference is one that was taken load by load. None of what is no quotient.
+        """
+        if one.quotient is not None:
+            times, above, below = one.quotient
+            if above.value(known) <= 0 or below.value(known) <= 0:
+                return None
+            of, (whose, other) = self._apart([above, below], known)
+            percent = figure_of(above, known, repeats, of=below)
+            return of, f"{whose} {self._verb(above, whose)} {percent} of {_that(other)}", times
+        measure = self.measures.get(one.text, {})
+        if measure.get("kind") != "sweep" or "reference" not in measure or "as" in measure:
+            return None
+        swept = {key: text for key, text in measure.items() if key not in ("of", "reference", "reference_workload")}
+        reference = swept | {"array": measure["reference"]}
+        reference["workload"] = measure.get("reference_workload", measure.get("workload", ""))
+        both = Words({"above": swept | {"kind": ""}, "below": reference | {"kind": ""}}, self.called)
+        of, (whose, other) = both._apart([_ABOVE, _BELOW], {})
+        at = {"least": "at least ", "greatest": "at most "}.get(str(measure.get("of")), "on average ")
+        share = figure_of(one, known, repeats, of=_ONE)
+        return of, f"{whose} {both._verb(_ABOVE, whose)} {at}{share} of {_that(other)}", 1.0
+
     def _verb(self, side: Expression, whose: str) -> str:
         metrics = [str(self.measures[name].get("metric", "")) for name in side.names if name in self.measures]
         verb = "take" if metrics and all("_ms" in metric for metric in metrics) else "give"
         return verb if _is_plural(whose) else f"{verb}s"
+
+
+def _against(first: str, second: str) -> str:
+    """What two figures are called where one is set against the other."""
+    return first if first == second else f"{first} against {_that(second)}" if first and second else first or second
+
+
+def _that(name: str) -> str:
+    """What a share is of: "that with 8 outstanding" where only the load is named."""
+    return f"that {name}" if name.startswith(("at ", "with ", "where ")) else name
 
 
 def _is_plural(name: str) -> bool:

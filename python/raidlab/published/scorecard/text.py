@@ -10,7 +10,7 @@ from collections.abc import Container
 from typing import Any
 
 from raidlab.published.scorecard.facts import ASKED
-from raidlab.published.scorecard.make import BoxSheet, Sheet, SheetRow
+from raidlab.published.scorecard.make import FAILS, BoxSheet, Sheet, SheetRow
 
 NOTHING = "-"
 KINDS = ("qualifying", "discriminating", "beside")
@@ -58,7 +58,7 @@ def sheet_json(sheet: Sheet) -> str:
 
 
 def _box(box: BoxSheet, sheet: Sheet) -> list[str]:
-    head = f"Arrangement: `{box.tree}`. Qualifying tests: {box.qualifies}."
+    head = f"Arrangement: `{box.tree}`. Qualifying tests: {_qualifies(box)}."
     if (against := box.against_baseline) is not None:
         behind, count = against
         told = (
@@ -120,7 +120,7 @@ def side_table(sheet: Sheet, kinds: Container[str] = KINDS) -> tuple[list[str], 
         rows.append([test.name, _requirement(each[0]), *cells])
     if "qualifying" not in kinds:
         return heads, rows
-    rows.append(["qualifying tests", "", *(box.qualifies for box in sheet.boxes)])
+    rows.append(["qualifying tests", "", *(_qualifies(box) for box in sheet.boxes)])
     rows.append(["first place", "", *(_firsts(box) for box in sheet.boxes)])
     against = [box.against_baseline for box in sheet.boxes]
     if any(found is not None for found in against):
@@ -147,6 +147,11 @@ def _side_by_side(sheet: Sheet) -> list[str]:
 def _honesty(sheet: Sheet) -> list[str]:
     lines = ["## Honesty checks", ""]
     return lines + [f"- {finding.verdict} {finding.check}: {finding.evidence}" for finding in sheet.findings]
+
+
+def _qualifies(box: BoxSheet) -> str:
+    """What its tests say of a box; one that was not asked all of them can fail, and is no case of doubt."""
+    return box.qualifies if box.is_asked or box.qualifies == FAILS else "not run"
 
 
 def _firsts(box: BoxSheet) -> str:

@@ -30,7 +30,16 @@ from raidlab.report.figures.chart import (
     upward,
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import ArrayLine, axis_title, interval_of, lines_of, metrics_of, own_figures, panels_of
+from raidlab.report.figures.own import (
+    ArrayLine,
+    axis_title,
+    interval_of,
+    lines_of,
+    metrics_of,
+    own_figures,
+    panels_of,
+    places_of,
+)
 from raidlab.report.figures.printed_points import Printed, hollow_layers, in_words
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import interval_words, number, of_lines
@@ -65,7 +74,9 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
         if marks:
             foreign = _foreign(analysis, spec)
             said = of_lines([*marks, *foreign], _x_title(spec).removesuffix(_LOG), axis_title([metric]))
-            chart = _chart(marks, over, foreign, [line.name for line in lines], spec, metric, title)
+            others = dict.fromkeys(mark.line for mark in foreign)
+            names = places_of(analysis.run.study, [*(line.name for line in lines), *others])
+            chart = _chart(marks, over, foreign, names, spec, metric, title)
             yield Panel(title, chart, said + in_words(over))
 
 
@@ -133,14 +144,13 @@ def _chart(
     metric: Metric,
     title: str,
 ) -> Chart:
-    known = [*names, *dict.fromkeys(mark.line for mark in foreign)]
-    shown = shown_of(known, [*marks, *foreign])
+    shown = shown_of(names, [*marks, *foreign])
     depths = sorted({mark.x for mark in [*marks, *foreign]})
     beside: list[str] = []
     if spec.x != "rate_per_s" and spec.scale == "log" and len(shown) > _CROWD:
         marks, over = _apart(marks, shown, depths), _apart(over, shown, depths)
         beside = ["lines stand side by side"]
-    colour, shape = colour_and_shape(known, shown, alt.Legend(columns=columns_for(shown), labelLimit=380))
+    colour, shape = colour_and_shape(names, shown, alt.Legend(columns=columns_for(shown), labelLimit=380))
     x_title, y_title = [_x_title(spec), *beside], axis_title([metric])
     if spec.x == "rate_per_s" or spec.scale == "linear":
         scale, axis = alt.Scale(zero=False, padding=10), alt.Axis(tickCount=6)

@@ -3,13 +3,14 @@
 Invariants:
 
 - A figure is drawn for each target on which at least one of its lines was run; what was not run is left out.
-- A line keeps its colour and shape in all panels of a figure.
+- A line keeps its colour and shape in all panels of a figure, and in all figures of lines that a study asks for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 
 from raidlab.analysis.metrics import METRICS, Analysis, Metric, Point
@@ -18,9 +19,12 @@ from raidlab.published.quantities import Reading, Source, held, metric
 from raidlab.report.figures.figure import Figure, Panel, key_of
 from raidlab.report.figures.printed_points import Printed, printed_of
 from raidlab.stats import interval_above_zero, mean_interval
+from raidlab.study import Study
 from raidlab.study.figure import StudyFigure
 
 OWN = "own"
+# Kinds of figures whose lines are arrays.
+_LINES = ("curves", "sizes", "total_time", "trade_off")
 ONE_RUN = "One run each: no interval."
 BY_KIND: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
 
@@ -42,6 +46,34 @@ def lines_of(spec: StudyFigure, workload: str) -> list[ArrayLine]:
     """The lines of a panel, in their order."""
     listed = [ArrayLine(array, workload, array) for array in spec.arrays]
     return listed + [ArrayLine(one.array, one.workload or workload, one.name or one.array) for one in spec.also]
+
+
+def places_of(study: Study, names: Iterable[str]) -> list[str]:
+    """Names of lines, each at the place that gives it the same colour and shape in every figure of the study.
+
+    Names that stand in one figure have places of their own; each has the first that is free, in the order of figures.
+    Places of names that stand elsewhere are empty; names that the study does not know, such as results of others, have
+    those that are left.
+    """
+    together = [list(dict.fromkeys(_line_names(spec))) for spec in study.figure if spec.draw in _LINES]
+    place: dict[str, int] = {}
+    for name in (name for names_of_one in together for name in names_of_one):
+        taken = {place[other] for listed in together if name in listed for other in listed if other in place}
+        place.setdefault(name, next(index for index in count() if index not in taken))
+    wanted = list(dict.fromkeys(names))
+    used = {place[name] for name in wanted if name in place}
+    free = (index for index in count() if index not in used)
+    mine = {name: place[name] if name in place else next(free) for name in wanted}
+    found = [""] * (max(mine.values(), default=-1) + 1)
+    for name, index in mine.items():
+        found[index] = name
+    return found
+
+
+def _line_names(spec: StudyFigure) -> Iterator[str]:
+    yield from spec.arrays
+    for one in spec.also:
+        yield one.name or one.array
 
 
 def panels_of(spec: StudyFigure) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare import PublishedComparison
 from raidlab.report.figures.figure import Figure, Panel
 from raidlab.report.figures.over_blocks import RUNS, LinePoint, kib, panels, sizes_of, swept_point
-from raidlab.report.figures.own import of_repeats, own_figures
+from raidlab.report.figures.own import of_repeats, own_figures, places_of
 from raidlab.report.figures.printed_points import Printed
 from raidlab.study.figure import StudyFigure
 
@@ -31,4 +31,6 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
         for workload, size_bytes in sizes_of(analysis, spec)
         if (point := swept_point(analysis, target, array, workload.name)) is not None
     ]
-    yield from panels(spec, measured, [name for _, name in lines], "block (KiB)", printed)
+    yield from panels(
+        spec, measured, places_of(analysis.run.study, [name for _, name in lines]), "block (KiB)", printed
+    )

@@ -17,9 +17,9 @@ from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities import NotThereError, regression
 from raidlab.published.rules.make import totals
-from raidlab.report.figures.chart import DASHED, Mark, channel_by_name, data_of, layered
+from raidlab.report.figures.chart import DASHED, Mark, channel_by_name, data_of, layered, shown_of
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import own_figures, reading_at, source_of
+from raidlab.report.figures.own import own_figures, places_of, reading_at, source_of
 from raidlab.report.figures.printed_points import Printed
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of
 from raidlab.report.figures.words import number, of_lines
@@ -52,15 +52,15 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, _printed: Printe
         if alone is not None and each is not None:
             times[array] = totals(spec.times * alone.value, spec.times * each.value, _MOST)
     if times:
-        yield _panel(times, spec.unit or "ms", spec.along or "files")
+        yield _panel(times, spec.unit or "ms", spec.along or "files", places_of(analysis.run.study, times))
 
 
 def total_time_figure(times: Times, unit: str) -> Figure:
     """The figure of times worked out elsewhere: by arrangement, of 1, 2, ... tasks one by one, and at once."""
-    return Figure(KIND, "total-time", "Total time of several", CAPTION, (_panel(times, unit),))
+    return Figure(KIND, "total-time", "Total time of several", CAPTION, (_panel(times, unit, "files", list(times)),))
 
 
-def _panel(times: Times, unit: str, what: str = "files") -> Panel:
+def _panel(times: Times, unit: str, what: str, names: list[str]) -> Panel:
     marks = [
         Mark(name, time, count, part=how, tip=f"{name}, {count} {how}: {number(time)} {unit}")
         for name, found in times.items()
@@ -68,14 +68,15 @@ def _panel(times: Times, unit: str, what: str = "files") -> Panel:
         for how, time in zip((_ALONE, _AT_ONCE), pair, strict=True)
     ]
     lines = [replace(mark, line=f"{mark.line} ({mark.part})") for mark in marks]
-    return Panel("total time", _chart(marks, list(times), unit, what), of_lines(lines, what, f"total time ({unit})"))
+    return Panel("total time", _chart(marks, names, unit, what), of_lines(lines, what, f"total time ({unit})"))
 
 
 def _chart(marks: list[Mark], names: list[str], unit: str, what: str) -> Chart:
+    colours = {name: colour for name, colour in colours_of(names).items() if name in shown_of(names, marks)}
     base = alt.Chart(data_of(marks)).encode(
         x=alt.X("x:Q", title=what, axis=alt.Axis(tickCount=6, tickMinStep=1)),
         y=alt.Y("value:Q", title=f"total time ({unit})", axis=alt.Axis(tickCount=5)),
-        color=channel_by_name(alt.Color, "line", colours_of(names), alt.Legend(columns=1, labelLimit=380)),
+        color=channel_by_name(alt.Color, "line", colours, alt.Legend(columns=1, labelLimit=380)),
     )
     dash = channel_by_name(alt.StrokeDash, "part", {_AT_ONCE: [1, 0], _ALONE: DASHED}, alt.Legend(columns=1))
     lines = base.mark_line(strokeWidth=2, aria=False).encode(strokeDash=dash)

@@ -26,6 +26,7 @@ from raidlab.report.figures.own import (
     metrics_of,
     own_figures,
     panels_of,
+    places_of,
     source_of,
 )
 from raidlab.report.figures.printed_points import Printed, hollow_layers, hollow_marks, in_words, is_held, loads_of
@@ -60,7 +61,7 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
         if marks:
             what = f"{upright.title}, {y_title}" if spec.of_maximum else y_title
             said = of_lines(marks, axis_title([along]), what, order=by_level) + held_in_words(held) + in_words(over)
-            names = [line.name for line in lines]
+            names = places_of(analysis.run.study, [line.name for line in lines])
             colour, shape = colour_and_shape(names, shown_of(names, marks))
             place = alt.X(
                 "x:Q",
