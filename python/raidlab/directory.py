@@ -264,9 +264,11 @@ class Directory:
 def write_file(path: Path, content: bytes) -> None:
     """Write a file that the user has named: whole or not at all, through links as the user has set them.
 
-    A device or FIFO (``/dev/stdout``) is written as it is.
+    A terminal or FIFO (``/dev/stdout``) is written as it is; a block device never is.
     """
     real = Path(os.path.realpath(path))
+    if real.is_block_device():
+        raise OSError(errno.EPERM, "is a block device, which holds data of somebody's", str(path))
     if path.exists() and not real.is_file():
         path.write_bytes(content)
         return

@@ -309,6 +309,15 @@ def test_every_mistake_in_published_figures_is_told_at_once(tmp_path: Path) -> N
             ":5: scheduler.aged_sptf.age: unknown key; accepted: percent",
         ),
         (FIXED + "published = 3\n", ":5: published: 3: is no list of tables; accepted: [[published]] tables"),
+        (FIXED + "[fit]\neror_percent = 3\n", ":6: fit.eror_percent: unknown key; did you mean 'error_percent'?"),
+        (
+            FIXED + "[fit]\nerror_percent = -3\n",
+            ":6: fit.error_percent: -3: is not what a fit says; accepted: a number",
+        ),
+        (
+            FIXED + "[fit]\nvalidation = 'good'\n",
+            ":6: fit.validation: 'good': is not what a fit says; accepted: 'passed'",
+        ),
     ],
 )
 def test_a_mistake_in_a_device_file_names_key_value_and_what_is_accepted(tmp_path: Path, text: str, said: str) -> None:

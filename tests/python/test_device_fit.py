@@ -7,6 +7,7 @@ import json
 import math
 import random
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ from raidlab import _core
 from raidlab.api import analyse, run_study
 from raidlab.cli.app import app
 from raidlab.devices.published import PublishedFigure
+from raidlab.directory import write_file
 from raidlab.errors import InputError, RaidlabError
 from raidlab.formats.toml import toml_text
 from raidlab.histogram import Histogram
@@ -110,8 +112,39 @@ def test_what_was_kept_fits_the_same_device(known: FittedDevice, tmp_path: Path)
         replace(one, mean_ns=2 * one.mean_ns, mean_of_all_ns=2 * one.mean_of_all_ns) for one in known.kept.samples
     ]
     probe.write_bytes(replace(known.kept, samples=longer).parquet())
-    assert command("device", "fit", "--from", probe, "--out", out)[0] == 0
-    assert out.read_text(encoding="utf-8") != toml_text(known.document)
+    other = tmp_path / "other.toml"
+    assert command("device", "fit", "--from", probe, "--out", other)[0] == 0
+    assert other.read_text(encoding="utf-8") != toml_text(known.document)
+
+
+def test_nothing_that_is_there_is_overwritten(known: FittedDevice, tmp_path: Path) -> None:
+    assert known.kept is not None
+    probe, out, linked = tmp_path / "known.parquet", tmp_path / "mine.txt", tmp_path / "link.toml"
+    probe.write_bytes(known.kept.parquet())
+    out.write_text("precious")
+    linked.symlink_to(out)
+    before = probe.read_bytes()
+    for place in (out, linked, probe):
+        status, _, errors = command("device", "fit", "--from", probe, "--out", place)
+        assert status == 2 and "is there already" in " ".join(errors.split()), errors
+    status, _, errors = command("device", "fit", "memory", "--keep", out)
+    assert status == 2 and "is there already" in " ".join(errors.split()), errors
+    assert out.read_text() == "precious" and probe.read_bytes() == before
+
+
+def test_no_block_device_is_written_for_a_file(
+    known: FittedDevice, tmp_path: Path, loops: Callable[[Path], str]
+) -> None:
+    assert known.kept is not None
+    probe, backing = tmp_path / "known.parquet", tmp_path / "disk.img"
+    probe.write_bytes(known.kept.parquet())
+    backing.write_bytes(bytes(MIB))
+    device = loops(backing)
+    status, _, errors = command("device", "fit", "--from", probe, "--out", device)
+    assert status == 4 and "is a block device" in " ".join(errors.split()), errors
+    with pytest.raises(OSError, match="block device"):
+        write_file(Path(device), b"text")
+    assert Path(device).read_bytes() == bytes(MIB)
 
 
 def test_the_mechanics_of_a_disk_are_kept() -> None:

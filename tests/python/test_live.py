@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, run_study
+from raidlab.cli.app import app
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.report import write_page
 from raidlab.results import Run
@@ -119,6 +121,11 @@ def test_block_devices_are_refused_unless_given_up_and_mounted_ones_always(
             wide.write_text(re.sub(r"\[\[compare\]\].*", "", wide.read_text(encoding="utf-8"), flags=re.S), "utf-8")
             with pytest.raises(RefusedError, match=f"^--on: {device} is mounted on"):
                 run_study(wide, on=[device], out=tmp_path / "runs", destroy=[device])
+            # Where a device is measured alone, nothing is measured before that is said either.
+            for words in (["device", "fit"], ["probe"], ["measure"]):
+                result = CliRunner().invoke(app, [*words, device, "--destroy", device])
+                assert isinstance(result.exception, RefusedError), (words, result.output)
+                assert f"--destroy: {device} is mounted on" in str(result.exception)
             subprocess.run(["umount", str(mounted)], check=True)
         subprocess.run(["blockdev", "--setro", device], check=True)
         with pytest.raises(RefusedError, match=f"^--on: {device} is read-only"):

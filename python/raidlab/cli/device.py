@@ -12,7 +12,7 @@ import typer
 
 from raidlab.cli.endings import code_of_status
 from raidlab.cli.options import Json, argument, flag, number, option
-from raidlab.cli.terminal import console, say, writing
+from raidlab.cli.terminal import check_new_file, console, say, writing
 from raidlab.errors import InputError
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def import_device(
     from raidlab.formats.disksim import import_disk
     from raidlab.formats.toml import toml_text
 
+    check_new_file("--out", out)
     imported = import_disk(Path(file), disk)
     text = toml_text(imported.device, comments=[f"not modelled: {note}" for note in imported.notes])
     for note in imported.notes:
@@ -156,8 +157,8 @@ def fit_device(
     from raidlab.measure.words import parse_with
     from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 
-    _check_writable("--out", out)
-    _check_writable("--keep", keep)
+    check_new_file("--out", out)
+    check_new_file("--keep", keep)
     measuring = {"TARGET": target, "--budget": budget, "--quick": quick, "--destroy": destroy, "--keep": keep}
     if trace is not None:
         _refuse_beside("--trace", measuring | {"--from": kept, "--kind": kind == "hdd"})
@@ -267,17 +268,6 @@ def _refuse_beside(option_name: str, others: Mapping[str, object]) -> None:
         if value:
             message = f"does not go with {option_name}, with which nothing is measured"
             raise InputError.one(other, message, accepted=f"it without {option_name}, or {option_name} alone")
-
-
-def _check_writable(option_name: str, out: str | None) -> None:
-    """Refuse before minutes of measuring what could not be written after them."""
-    if out is None:
-        return
-    path = Path(out)
-    if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InputError.one(
-            option_name, "cannot be written", value=f"'{out}'", accepted="a file in a directory of yours"
-        )
 
 
 def _print_fit(fitted: FittedDevice, out: str) -> None:

@@ -60,6 +60,7 @@ def probe(
     from raidlab.measure.words import parse_with
     from raidlab.run.interrupt import StopFlag
     from raidlab.run.progress import progress_on
+    from raidlab.study.device import fit_warning
     from raidlab.study.units import TIME_ACCEPTED, parse_time_ns
 
     if (target is None) == (sim is None):
@@ -86,6 +87,8 @@ def probe(
         say("interrupted: half a probe says nothing")
         raise typer.Exit(code_of_status("interrupted", stop.signal_name)) from None
     _show(answer, out, as_json=as_json)
+    if asked.member is not None and (warning := fit_warning(asked.member.name, asked.member.fit)) is not None:
+        say(f"note: {warning}")
 
 
 def _range(text: str) -> tuple[int, int]:

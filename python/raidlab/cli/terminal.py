@@ -18,9 +18,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from raidlab.errors import InputError, OutputError, shown
+from raidlab.errors import InputError, OutputError, RefusedError, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -120,6 +121,23 @@ def writing(option: str, place: object) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError.one(option, f"cannot be written: {error.strerror}", value=f"'{place}'") from None
+
+
+def check_new_file(option: str, place: str | None) -> None:
+    """Refuse, before minutes of work, a file that could not be written after them, or that is somebody's.
+
+    A terminal or FIFO (``/dev/stdout``) may be there.
+    """
+    if place is None:
+        return
+    path = Path(place)
+    if path.is_block_device():
+        raise RefusedError(f"{option}: '{place}': is a block device; only a new file is written here")
+    accepted = "a new file in a directory of yours"
+    if path.is_file() or path.is_symlink():
+        raise InputError.one(option, "is there already, and is not overwritten", value=f"'{place}'", accepted=accepted)
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError.one(option, "cannot be written", value=f"'{place}'", accepted=accepted)
 
 
 @contextmanager

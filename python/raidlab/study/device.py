@@ -99,6 +99,9 @@ def fit_error_percent(fit: Mapping[str, Plain]) -> float | None:
     return float(error) if isinstance(error, int | float) else None
 
 
+_FIT_KEYS = ("error_percent", "validation", "drift_percent", "demerit_percent", "requests", "seed")
+
+
 def fit_warning(name: str, fit: Mapping[str, object]) -> str | None:
     """What is to be said before a fitted device is believed; None where it predicts what was held out."""
     error = fit.get("error_percent")
@@ -188,9 +191,7 @@ def _model(name: str, document: dict[str, Plain], file: Path | None, said: Mappi
         if not isinstance(given, list):
             raise _error(file, (key,), "is no list of tables", given, f"[[{key}]] tables")
         figures[key] = given
-    fit = document.pop("fit", {})
-    if not isinstance(fit, Mapping):
-        raise _error(file, ("fit",), "is no table", fit, "[fit] as 'raidlab device fit' writes it")
+    fit = _fit(document.pop("fit", {}), file)
     power = _power(document.pop("power", {}), file)
     kind = document.get("kind")
     if kind not in KINDS:
@@ -258,6 +259,26 @@ def _error(file: Path | None, place: Place, message: str, value: object, accepte
         line = line_of(line_index(read_text(file)), place)
     problem = Problem("" if file is None else shown_file(file), written(place), message, shown, accepted, line)
     return DeviceError(problem, place, None if shown is None else value)
+
+
+def _fit(table: Plain, file: Path | None) -> Mapping[str, Plain]:
+    """How a fit went. What were overlooked here would silence the warning that a model missed what was held out."""
+    if not isinstance(table, Mapping):
+        raise _error(file, ("fit",), "is no table", table, "[fit] as 'raidlab device fit' writes it")
+    for key, value in table.items():
+        if key not in _FIT_KEYS:
+            message = f"unknown key{did_you_mean(key, _FIT_KEYS)}"
+            raise _error(file, ("fit", key), message, None, ", ".join(_FIT_KEYS))
+        if key == "validation":
+            is_right, accepted = value in ("passed", "failed"), "'passed' or 'failed'"
+        else:
+            # What drifted became slower, or faster.
+            least = -100 if key == "drift_percent" else 0
+            is_right = not isinstance(value, bool) and isinstance(value, int | float) and value >= least
+            accepted = f"a number from {least}"
+        if not is_right:
+            raise _error(file, ("fit", key), "is not what a fit says", value, accepted)
+    return table
 
 
 def _power(table: Plain, file: Path | None) -> Mapping[str, Plain]:

@@ -13,6 +13,8 @@ from raidlab.measure.probe.judge import CandidateClass
 from raidlab.reading import Plain
 from raidlab.study.units import format_time_ns
 
+# Of arrays that nothing told apart so many are named in a terminal; the document has them all.
+_SHOWN = 8
 _NEEDS = {
     "--destroy": "writes (--destroy DEVICE, which destroys what is on it)",
     "--member": "what its members are (--member DEVICE, a name or a file of 'raidlab device fit')",
@@ -63,10 +65,15 @@ def _percent(group: CandidateClass) -> str:
 
 
 def candidate_rows(answer: ProbeAnswer) -> Iterator[tuple[str, str]]:
-    """Probability and arrays, a row an array; the probability stands at the first of a class."""
+    """Probability and arrays, a row an array; the probability stands at the first of a class.
+
+    Of many in a class the rest is counted.
+    """
     for group in answer.classes:
-        for number, one in enumerate(group.arrays):
+        for number, one in enumerate(group.arrays[:_SHOWN]):
             yield ("" if number else _percent(group)), one.title
+        if (more := len(group.arrays) - _SHOWN) > 0:
+            yield "", f"and {more} more that the tests do not tell from these"
 
 
 def as_document(answer: ProbeAnswer) -> dict[str, Plain]:
