@@ -61,7 +61,7 @@ impl EmpiricalSpec {
     /// size is part of what was measured.
     pub(crate) fn idle_mean(&self, kind: OpKind, bytes: u64) -> Result<IdleMean, SpecError> {
         let mean_ns = match self.table()? {
-            Some(table) => table.idle_mean_ns(kind, bytes),
+            Some(table) => table.idle_mean_ns(kind, bytes, self.capacity_bytes),
             None => Quantiles::new(key(kind), self.quantiles(kind))?.mean_ns(),
         };
         Ok(IdleMean::still(Duration::from_ns(mean_ns), Duration::ZERO))

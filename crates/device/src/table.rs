@@ -1,10 +1,10 @@
-//! Service times by situation, as they were measured: by operation, place, size, and how many are there.
+//! Service times by situation, as they were measured: by operation, place, distance, size, and how many are there.
 //!
 //! Purpose: the part of the `empirical` device that a fit of a real device fills. A device that serves several requests at a
 //! time gives each a time that grows with them; one that chooses the order serves each the faster, the more it can choose
 //! from. Both are times by how many are there, in service and waiting, when a service begins. Between sizes and between such
 //! numbers times are interpolated at the same probability; below the least size they are that size's, above the greatest they
-//! grow on as between the last two.
+//! grow on as between the last two. Distances are classes: a disk that turns is faster where its arm need not go far.
 //!
 //! Invariants:
 //! - A time is a function of (probability, situation) and does not fall with the probability.
@@ -32,6 +32,10 @@ pub struct MeasuredSpec {
     /// Where, beside what was done before.
     #[serde(default)]
     pub place: Neighbourhood,
+    /// How far, at most, from where the operation before it ended: of random places, and beyond the next shorter
+    /// distance. None: as far as there is.
+    #[serde(default)]
+    pub within_bytes: Option<u64>,
     /// Bytes of an operation.
     pub bytes: u64,
     /// Operations there, in service and waiting, this one too: the depth of the closed loop.
@@ -82,7 +86,15 @@ pub(crate) struct SituationTable {
 struct MeasuredSituations {
     probabilities: Vec<f64>,
     /// By operation and place; empty where nothing was measured.
-    situations: [[Vec<OneSize>; 3]; 2],
+    situations: [[Vec<OneDistance>; 3]; 2],
+}
+
+/// All that was measured of operations so far from the one before, by size.
+#[derive(Debug)]
+struct OneDistance {
+    /// The farthest, in bytes.
+    within: u64,
+    sizes: Vec<OneSize>,
 }
 
 /// All that was measured of one size, by how many were there.
@@ -140,7 +152,7 @@ impl SituationTable {
         {
             return Err(SpecError::new("probabilities", "must rise from 0 to 1"));
         }
-        let mut situations: [[Vec<OneSize>; 3]; 2] = Default::default();
+        let mut situations: [[Vec<OneDistance>; 3]; 2] = Default::default();
         for (index, row) in rows.iter().enumerate() {
             check(row, probabilities.len())
                 .map_err(|(key, message)| SpecError::new(format!("measured[{index}].{key}"), message))?;
@@ -149,7 +161,7 @@ impl SituationTable {
         }
         for (op, name) in [(MeasuredOp::Read, "reads"), (MeasuredOp::Write, "writes")] {
             let of = &situations[op as usize];
-            if of[0].is_empty() && (op == MeasuredOp::Read || of.iter().any(|sizes| !sizes.is_empty())) {
+            if of[0].is_empty() && (op == MeasuredOp::Read || of.iter().any(|distances| !distances.is_empty())) {
                 return Err(SpecError::new(
                     "measured",
                     format!("has no {name} at random places, which stand for all others"),
@@ -178,10 +190,13 @@ impl SituationTable {
     ) -> u64 {
         let op = if command.kind == OpKind::Read { MeasuredOp::Read } else { MeasuredOp::Write };
         let place = self.place_of(command, op);
+        let (_, before, _) = self.last[(self.next + REMEMBERED - 1) % REMEMBERED];
+        let far = command.lba.abs_diff(before).saturating_mul(u64::from(sector_bytes));
         self.last[self.next] = (command.lba, command.end(), op);
         self.next = (self.next + 1) % REMEMBERED;
         let bytes = f64_from(command.sectors) * f64::from(sector_bytes);
-        saturating_u64(self.shared.time_ns(op, place, bytes, f64_from(present as u64), probability) + 0.5)
+        let sizes = self.shared.sizes(op, place, far);
+        saturating_u64(self.shared.time_ns(sizes, bytes, f64_from(present as u64), probability) + 0.5)
     }
 
     /// The latest of the operations before a command that it goes on from, or rewrites, says where it is.
@@ -198,26 +213,53 @@ impl SituationTable {
         Neighbourhood::Random
     }
 
-    pub(crate) fn idle_mean_ns(&self, kind: OpKind, bytes: u64) -> u64 {
-        let is_read = kind == OpKind::Read || self.shared.situations[MeasuredOp::Write as usize][0].is_empty();
-        let op = if is_read { MeasuredOp::Read } else { MeasuredOp::Write };
-        let time = |p: f64| self.shared.time_ns(op, Neighbourhood::Random, f64_from(bytes), 1.0, p);
-        let area = |pair: &[f64]| (pair[1] - pair[0]) * (time(pair[0]) + time(pair[1])) / 2.0;
-        saturating_u64(self.shared.probabilities.windows(2).map(area).sum::<f64>().round())
+    /// The mean of an operation at a random place of a device that holds so many bytes, when nothing else is there.
+    pub(crate) fn idle_mean_ns(&self, kind: OpKind, bytes: u64, capacity_bytes: u64) -> u64 {
+        let op = if kind == OpKind::Read { MeasuredOp::Read } else { MeasuredOp::Write };
+        let distances = self.shared.distances(op, Neighbourhood::Random);
+        // Two random places of a device of length 1 are no more than x apart with 2 x - x^2.
+        let below = |index: usize| {
+            if index + 1 == distances.len() {
+                return 1.0;
+            }
+            let x = (f64_from(distances[index].within) / f64_from(capacity_bytes)).min(1.0);
+            x * (2.0 - x)
+        };
+        let mean = |sizes: &[OneSize]| {
+            let time = |p: f64| self.shared.time_ns(sizes, f64_from(bytes), 1.0, p);
+            let area = |pair: &[f64]| (pair[1] - pair[0]) * (time(pair[0]) + time(pair[1])) / 2.0;
+            self.shared.probabilities.windows(2).map(area).sum::<f64>()
+        };
+        let share = |index: usize| below(index) - if index == 0 { 0.0 } else { below(index - 1) };
+        let all = distances.iter().enumerate().map(|(index, one)| share(index) * mean(&one.sizes));
+        saturating_u64(all.sum::<f64>().round())
     }
 }
 
 impl MeasuredSituations {
-    fn time_ns(&self, op: MeasuredOp, place: Neighbourhood, bytes: f64, depth: f64, probability: f64) -> f64 {
+    /// What was measured of an operation at such a place, or of what stands for it, from the shortest distance.
+    fn distances(&self, op: MeasuredOp, place: Neighbourhood) -> &[OneDistance] {
         // What only reads were measured of is never written: whoever makes the device asks `takes_writes` first.
         let of = match &self.situations[op as usize] {
             of if of[0].is_empty() => &self.situations[MeasuredOp::Read as usize],
             of => of,
         };
-        let sizes = match &of[place as usize] {
-            sizes if sizes.is_empty() => &of[0],
-            sizes => sizes,
-        };
+        match &of[place as usize] {
+            distances if distances.is_empty() => &of[0],
+            distances => distances,
+        }
+    }
+
+    /// What was measured so far from the operation before; beyond the farthest, at that.
+    #[inline]
+    fn sizes(&self, op: MeasuredOp, place: Neighbourhood, far: u64) -> &[OneSize] {
+        let distances = self.distances(op, place);
+        let last = distances.len() - 1;
+        let at = distances[..last].iter().position(|one| far <= one.within).unwrap_or(last);
+        &distances[at].sizes
+    }
+
+    fn time_ns(&self, sizes: &[OneSize], bytes: f64, depth: f64, probability: f64) -> f64 {
         let at = Between::of(probability, |i| self.probabilities[i], self.probabilities.len());
         let time = |i: usize| sizes[i].time_ns(depth, at);
         let last = sizes.len() - 1;
@@ -247,11 +289,23 @@ fn check(row: &MeasuredSpec, count: usize) -> Result<(), (&'static str, String)>
     if row.place == Neighbourhood::Rewrite && !row.is_write() {
         return Err(("place", "rewrite is of writes; accepted: random, sequential".into()));
     }
+    if row.within_bytes.is_some() && row.place != Neighbourhood::Random {
+        return Err(("within_bytes", "is of random places; accepted: nothing with another place".into()));
+    }
+    if row.within_bytes == Some(0) {
+        return Err(("within_bytes", "0 must be at least 1".into()));
+    }
     Ok(())
 }
 
-/// Puts a row where its size and its depth belong.
-fn enter(sizes: &mut Vec<OneSize>, row: &MeasuredSpec) -> Result<(), String> {
+/// Puts a row where its distance, its size and its depth belong.
+fn enter(distances: &mut Vec<OneDistance>, row: &MeasuredSpec) -> Result<(), String> {
+    let within = row.within_bytes.unwrap_or(u64::MAX);
+    let at = distances.partition_point(|one| one.within < within);
+    if distances.get(at).is_none_or(|one| one.within > within) {
+        distances.insert(at, OneDistance { within, sizes: vec![] });
+    }
+    let sizes = &mut distances[at].sizes;
     let bytes = f64_from(row.bytes);
     let at = sizes.partition_point(|size| size.bytes < bytes);
     if sizes.get(at).is_none_or(|size| size.bytes > bytes) {
@@ -261,7 +315,7 @@ fn enter(sizes: &mut Vec<OneSize>, row: &MeasuredSpec) -> Result<(), String> {
     let depth = f64::from(row.depth);
     let at = size.depths.partition_point(|&other| other < depth);
     if size.depths.get(at) == Some(&depth) {
-        return Err(format!("{} stands twice for this operation, place and size", row.depth));
+        return Err(format!("{} stands twice for this operation, place, distance and size", row.depth));
     }
     size.depths.insert(at, depth);
     size.rows.insert(at, row.us.iter().map(|us| us * 1e3).collect());
@@ -273,7 +327,7 @@ mod tests {
     use super::*;
 
     fn row(op: MeasuredOp, place: Neighbourhood, bytes: u64, depth: u32, us: [f64; 3]) -> MeasuredSpec {
-        MeasuredSpec { op, place, bytes, depth, us: us.to_vec() }
+        MeasuredSpec { op, place, within_bytes: None, bytes, depth, us: us.to_vec() }
     }
 
     fn rows() -> Vec<MeasuredSpec> {
@@ -307,7 +361,7 @@ mod tests {
         assert_eq!(read(12, 1, 0.5), 150_000, "between two sizes");
         assert_eq!(read(1, 1, 0.5), 100_000, "as the least size");
         assert_eq!(read(24, 1, 0.5), 300_000, "grows on as between the last two");
-        assert_eq!(table().idle_mean_ns(OpKind::Read, 4096), 112_500);
+        assert_eq!(table().idle_mean_ns(OpKind::Read, 4096, 1 << 30), 112_500);
     }
 
     #[test]
@@ -331,6 +385,29 @@ mod tests {
     }
 
     #[test]
+    fn near_is_told_from_far() {
+        let near = |within, us: f64| MeasuredSpec {
+            within_bytes: Some(within),
+            ..row(MeasuredOp::Read, Neighbourhood::Random, 4096, 1, [us; 3])
+        };
+        let rows: Vec<_> = rows().into_iter().chain([near(1 << 20, 30.0), near(1 << 12, 20.0)]).collect();
+        let mut table = SituationTable::new(&[0.0, 0.5, 1.0], &rows).unwrap();
+        let mut time = |lba| table.quantile_ns(&of(OpKind::Read, lba, 8), 512, 1, 0.0);
+        assert_eq!(time(80_000), 50_000, "nothing before it");
+        assert_eq!(time(80_016), 20_000, "8 sectors beyond");
+        assert_eq!(time(80_016), 20_000, "8 sectors back");
+        assert_eq!(time(80_033), 30_000, "9 sectors");
+        assert_eq!(time(80_041 + 2048), 30_000, "a MiB");
+        assert_eq!(time(80_041 + 2048 + 8 + 2049), 50_000, "a sector more");
+        assert_eq!(time(80_041 + 2048 + 16 + 2049), 10_000, "where it ended");
+        // Half of the device: 0.75 of all pairs of places.
+        let mean = |capacity| table.idle_mean_ns(OpKind::Read, 4096, capacity);
+        let (tiny, half) = (2.0 / 512.0 - 1.0 / 512.0_f64.powi(2), 0.75);
+        assert_eq!(mean(1 << 21), (tiny * 20e3 + (half - tiny) * 30e3 + (1.0 - half) * 112.5e3_f64).round() as u64);
+        assert_eq!(mean(1 << 12), 20_000, "never farther");
+    }
+
+    #[test]
     fn bad_rows_are_named() {
         let key = |change: &dyn Fn(&mut Vec<MeasuredSpec>)| {
             let mut rows = rows();
@@ -344,6 +421,8 @@ mod tests {
         assert_eq!(key(&|rows| rows[3].depth = 0), "measured[3].depth");
         assert_eq!(key(&|rows| rows[1].depth = 1), "measured[2].depth", "stands twice");
         assert_eq!(key(&|rows| rows[3].place = Neighbourhood::Rewrite), "measured[3].place");
+        assert_eq!(key(&|rows| rows[3].within_bytes = Some(4096)), "measured[3].within_bytes");
+        assert_eq!(key(&|rows| rows[0].within_bytes = Some(0)), "measured[0].within_bytes");
         assert_eq!(key(&|rows| rows.retain(|row| row.place != Neighbourhood::Random)), "measured");
         assert_eq!(SituationTable::new(&[0.0, 0.9], &rows()).unwrap_err().key, "probabilities");
         assert_eq!(SituationTable::new(&[0.0, f64::NAN, 1.0], &rows()).unwrap_err().key, "probabilities");

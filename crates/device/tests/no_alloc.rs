@@ -35,8 +35,11 @@ fn work(device: &mut Device, rng: &mut CounterRng, pairs: u64, depth: u64, next:
 #[ignore = "slow"]
 fn nothing_is_allocated_in_the_steady_state() {
     let empirical = r#"{"kind": "empirical", "capacity_bytes": 1048576, "servers": 3, "read": [[0, 50], [1, 90]], "write": [[0, 20], [1, 80]]}"#;
+    let table = r#"{"kind": "empirical", "capacity_bytes": 1048576, "servers": 3, "probabilities": [0, 1], "measured": [
+        {"op": "read", "bytes": 4096, "depth": 1, "us": [50, 90]}, {"op": "write", "bytes": 4096, "depth": 1, "us": [20, 80]},
+        {"op": "read", "within_bytes": 65536, "bytes": 4096, "depth": 1, "us": [10, 40]}]}"#;
     let random = r#"{"kind": "random", "capacity_bytes": 1048576, "read": {"kind": "h2", "mean_us": 90, "cv2": 3}, "write": {"kind": "exponential", "mean_us": 80}}"#;
-    let mut specs: Vec<DeviceSpec> = vec![small_disk(), file(FIXED), json(empirical), json(random)];
+    let mut specs: Vec<DeviceSpec> = vec![small_disk(), file(FIXED), json(empirical), json(table), json(random)];
     for scheduler in
         [r#""sstf""#, r#""look""#, r#""clook""#, r#"{"vscan": {"percent": 20}}"#, r#""sptf""#, r#""kyber_batches""#]
     {

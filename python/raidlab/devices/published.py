@@ -51,6 +51,8 @@ class PublishedFigure(Table):
     size: Bytes
     """Of a request."""
     address: Literal["random", "sequential"]
+    span: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """The share of the device that is used, from its front."""
     at: Literal["all", "front", "back"] = "all"
     """Where a sequential stream runs: `front` and `all` from the first address, `back` over the last ones."""
     depth: Annotated[int, Field(ge=1, le=1024)]
@@ -173,6 +175,7 @@ def _workload(figure: PublishedFigure, model: DeviceModel) -> Mapping[str, Plain
         "read": figure.read,
         "size": figure.size,
         "address": _address(figure, model),
+        "span": figure.span,
         "load": {"depths": [figure.depth]},
     }
 

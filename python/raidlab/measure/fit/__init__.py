@@ -412,7 +412,7 @@ def _table_fit(
             "servers": servers,
             "scheduler": "fifo",
             "probabilities": list(PROBABILITIES),
-            "measured": [dict(row) for row in rows(free, servers)],
+            "measured": [dict(row) for row in rows(free, servers, capacity_bytes)],
         }
         return device | ({"throttle": [limit.table() for limit in limits]} if limits else {})
 
@@ -423,7 +423,7 @@ def _table_fit(
 def _has_random(free: Sequence[Measured], fitted: Sequence[Measured]) -> bool:
     """Whether every operation still has random requests in closed loops, which stand for all others."""
     of = [
-        {one.situation.op for one in some if one.situation.place == "random" and not one.situation.arrivals}
+        {one.situation.op for one in some if one.situation.is_anywhere and not one.situation.arrivals}
         for some in (free, fitted)
     ]
     return of[0] == of[1]

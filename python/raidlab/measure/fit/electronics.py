@@ -126,7 +126,7 @@ def settled(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) 
 
     None where none were measured, or none were held up.
     """
-    loops = [one for one in fitted if one.situation.op == "write" and one.situation.place == "random"]
+    loops = [one for one in fitted if one.situation.op == "write" and one.situation.is_anywhere]
     loops = [one for one in loops if not one.situation.arrivals and one.situation.depth in _SETTLE_DEPTHS]
     if not loops:
         return None
@@ -150,7 +150,7 @@ _SETTLE_DEPTHS, _MOST_SETTLE_MS, _HALVINGS = (1, 8), 2.0, 6
 
 def _tells_order(one: Measured) -> bool:
     asked = one.situation
-    return (asked.op, asked.place, asked.size_bytes, asked.arrivals) == ("read", "random", 4 * KIB, False)
+    return (asked.op, asked.is_anywhere, asked.size_bytes, asked.arrivals) == ("read", True, 4 * KIB, False)
 
 
 def _log_error(device: Mapping[str, Plain], loops: Sequence[Measured], seed: int) -> float:

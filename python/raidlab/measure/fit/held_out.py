@@ -138,6 +138,7 @@ def as_figure(one: HeldOut, source: str, tolerance_percent: float) -> dict[str, 
         "read": one.situation.read_share,
         "size": one.situation.size_bytes,
         "address": address,
+        "span": one.situation.span,
         "depth": one.situation.depth,
         "tolerance_percent": min(tolerance_percent, _MOST_TOLERANCE_PERCENT),
     }

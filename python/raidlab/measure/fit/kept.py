@@ -43,6 +43,7 @@ _SCHEMA = pl.Schema(
         "depth": pl.Int64(),
         "held_out": pl.Boolean(),
         "arrivals": pl.Boolean(),
+        "span": pl.Float64(),
         "turn": pl.Int64(),
         "requests": pl.Int64(),
         "elapsed_ns": pl.Int64(),

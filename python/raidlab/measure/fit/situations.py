@@ -42,6 +42,12 @@ _SIZES = (4 * KIB, 32 * KIB, 256 * KIB)
 _DEPTHS = (1, 2, 4, 8, 16, 32)
 _LARGE = 1024 * KIB
 _QUICK_SIZES, _QUICK_DEPTHS = (4 * KIB, 128 * KIB), (1, 4, 16, 32)
+# How far requests go, as shares of the device, and at which sizes and depths: each also measured all over it.
+_NEAR_SPANS, _QUICK_NEAR_SPANS = (1 / 4096, 1 / 256, 1 / 16), (1 / 256, 1 / 16)
+_NEAR, _QUICK_NEAR = ((4 * KIB, 256 * KIB), (1, 8)), ((4 * KIB, 128 * KIB), (1, 16))
+_NEAR_HELD_OUT = 1 / 64
+# So many requests of a loop fit into the part of a device to which it keeps.
+_LEAST_APART = 4
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,8 @@ class Situation:
     """Whether it is kept from the fit, to be predicted."""
     arrivals: bool = False
     """Whether requests come at random, at `ARRIVAL_SHARE` of what the device can do, instead of in a closed loop."""
+    span: float = 1.0
+    """The share of the device, from its front, to which requests keep: they are no farther from one another."""
 
     @property
     def name(self) -> str:
@@ -63,7 +71,13 @@ class Situation:
         what = {"read": "reads", "write": "writes", "mixed": "mix"}[self.op]
         of = f"{self.place} {what}" if self.place != "rewrite" else "writes of what was just read"
         how = "at random times" if self.arrivals else f"depth {self.depth}"
-        return f"{of}, {format_bytes(self.size_bytes)}, {how}"
+        within = f" in 1/{1 / self.span:.0f} of it" if self.span < 1 else ""
+        return f"{of}{within}, {format_bytes(self.size_bytes)}, {how}"
+
+    @property
+    def is_anywhere(self) -> bool:
+        """Whether requests go to random places all over the device."""
+        return self.place == "random" and self.span == 1
 
     @property
     def read_share(self) -> float:
@@ -78,6 +92,7 @@ class Situation:
             read=self.read_share,
             size=FixedSize(kind="fixed", bytes=self.size_bytes),
             address=SequentialAddress(kind="sequential") if sequential else UniformAddress(kind="uniform"),
+            span=self.span,
             task=again,
         )
 
@@ -100,18 +115,21 @@ def situations(*, writes: bool, quick: bool, size_bytes: int) -> list[Situation]
     found: list[Situation] = []
     for op in ops:
         found += [Situation(op, *at) for at in _of_one_kind(quick)]
+        found += _near(op, quick, size_bytes)
     if writes:
         found += [Situation("write", "rewrite", size, depth) for size, depth in product((4 * KIB, 64 * KIB), (1, 8))]
     for op in ops:
         found += [Situation(op, *at, held_out=True) for at in _held_out(quick)]
+        held = Situation(op, "random", 16 * KIB, 1, held_out=True, span=_NEAR_HELD_OUT)
+        found += [held] if any(one.span < 1 for one in found) and _is_apart(held, size_bytes) else []
     if writes:
         between = ((4 * KIB, 6), (64 * KIB, 4)) if quick else ((4 * KIB, 1), (16 * KIB, 12), (64 * KIB, 6))
         found += [Situation("mixed", "random", size, depth, held_out=True) for size, depth in between]
     found += [Situation(op, "random", 4 * KIB, depth=0, arrivals=True) for op in ops]
-    largest = max(one.size_bytes * one.depth for one in found)
-    if size_bytes < 4 * largest:
+    largest = max(one.size_bytes * one.depth for one in found if one.span == 1)
+    if size_bytes < _LEAST_APART * largest:
         message = f"holds {format_bytes(size_bytes)}: requests to it would be on one another"
-        raise InputError.one("TARGET", message, accepted=f"at least {format_bytes(4 * largest)}")
+        raise InputError.one("TARGET", message, accepted=f"at least {format_bytes(_LEAST_APART * largest)}")
     return found
 
 
@@ -123,6 +141,20 @@ def _of_one_kind(quick: bool) -> Iterator[tuple[Placing, int, int]]:
     yield from product(("random",), _SIZES, _DEPTHS)
     yield from product(("random",), (_LARGE,), (1, 4, 16))
     yield from product(("sequential",), (4 * KIB, 64 * KIB, _LARGE), (1, 4, 16))
+
+
+def _near(op: Op, quick: bool, size_bytes: int) -> list[Situation]:
+    """Requests that keep to a part of the device: every part in which they are not on one another."""
+    (sizes, depths), spans = (_QUICK_NEAR, _QUICK_NEAR_SPANS) if quick else (_NEAR, _NEAR_SPANS)
+    found = []
+    for span in spans:
+        near = [Situation(op, "random", size, depth, span=span) for size, depth in product(sizes, depths)]
+        found += near if all(_is_apart(one, size_bytes) for one in near) else []
+    return found
+
+
+def _is_apart(one: Situation, size_bytes: int) -> bool:
+    return size_bytes * one.span >= _LEAST_APART * one.size_bytes * one.depth
 
 
 def _held_out(quick: bool) -> Iterator[tuple[Placing, int, int]]:

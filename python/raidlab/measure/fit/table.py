@@ -2,15 +2,18 @@
 
 Invariants:
 
-- A row has the mean that was measured, to the last digit that is written, however it is interpolated.
+- A row has the mean that was measured, to the last digit that is written, however it is interpolated; with distances,
+  requests all over the device, or over a part of it, have it together, near ones and far ones.
 - What was not measured is in no row.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +27,8 @@ from raidlab.results.answer import CellAnswer, Tally
 PROBABILITIES = (0.0, 0.01, 0.05, *(round(0.1 * i, 1) for i in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
 # A throughput so near to the most is the most: more at a time than that gives nothing.
 _KNEE_SHARE = 0.96
+# Requests near one another that take so nearly what others take, in the median, are not told apart from them.
+ALIKE_SHARE = 0.05
 # What is left of a time that was nearly all waiting.
 _LEAST_SHARE = 0.01
 
@@ -138,20 +143,78 @@ def _mean(points: npt.NDArray[np.float64], widths: npt.NDArray[np.float64]) -> f
     return float(np.sum(widths * (points[:-1] + points[1:]) / 2))
 
 
-def rows(measured: Sequence[Measured], servers: int) -> list[dict[str, Plain]]:
+def rows(measured: Sequence[Measured], servers: int, capacity_bytes: int) -> list[dict[str, Plain]]:
     """The rows of a device that serves so many at a time: times in service, by how many are there."""
-    return [_row(one, servers) for one in measured if not one.situation.arrivals]
+    near = _near_shares(measured)
+    found = []
+    for one in measured:
+        asked = one.situation
+        if asked.arrivals or (asked.span < 1 and asked.op not in near):
+            continue
+        within = {"within_bytes": int(asked.span * capacity_bytes)} if asked.span < 1 else {}
+        shares = near.get(asked.op, {}) if asked.place == "random" else {}
+        found.append(_row(one, servers, _beyond(asked, shares)) | within)
+    return found
 
 
-def _row(one: Measured, servers: int) -> dict[str, Plain]:
-    """A situation's times, less what its requests waited.
+_Shares = dict[float, dict[tuple[int, int], float]]
+
+
+def _near_shares(measured: Sequence[Measured]) -> dict[Op, _Shares]:
+    """By operation, what requests in a part of the device take as a share of what they take all over it.
+
+    Only of operations that take another time near one another: a device without an arm knows no distances.
+    """
+    means: dict[Op, _Shares] = defaultdict(lambda: defaultdict(dict))
+    for one in measured:
+        asked = one.situation
+        if asked.place == "random" and not asked.arrivals:
+            means[asked.op][asked.span][asked.size_bytes, asked.depth] = one.mean_ns
+    found: dict[Op, _Shares] = {}
+    for op, by_span in means.items():
+        anywhere = by_span.pop(1.0, {})
+        shares = {
+            span: {at: mean / anywhere[at] for at, mean in near.items() if at in anywhere}
+            for span, near in by_span.items()
+        }
+        all_of = [share for near in shares.values() for share in near.values()]
+        if all_of and abs(median(all_of) - 1) > ALIKE_SHARE:
+            found[op] = {1.0: dict.fromkeys(anywhere, 1.0), **{span: near for span, near in shares.items() if near}}
+    return found
+
+
+def _beyond(asked: Situation, shares: _Shares) -> float:
+    """By how much longer than all of a situation's requests those take that are beyond the next shorter distance.
+
+    Two random places in a part of length 1 are no more than x apart with 2 x - x^2.
+    """
+    shorter = max((span for span in shares if span < asked.span), default=None)
+    if shorter is None:
+        return 1.0
+    x = shorter / asked.span
+    apart = x * (2 - x)
+    near = _nearest(shares[shorter], asked) / _nearest(shares[asked.span], asked)
+    return max(1 - apart * near, _LEAST_SHARE) / (1 - apart)
+
+
+def _nearest(shares: Mapping[tuple[int, int], float], asked: Situation) -> float:
+    """The share at the size and the depth that are nearest to those of a situation."""
+
+    def away(at: tuple[int, int]) -> float:
+        return abs(math.log(at[0] / asked.size_bytes)) + abs(math.log(at[1] / asked.depth))
+
+    return shares[min(shares, key=away)]
+
+
+def _row(one: Measured, servers: int, longer: float) -> dict[str, Plain]:
+    """A situation's times, less what its requests waited; so many times as long.
 
     Of a closed loop with ``n`` there and ``c`` served, the share ``1 - c / n`` waits, and so long does each of them
     wait on average (Little's law).
     """
     asked = one.situation
     waited_ns = one.mean_of_all_ns * max(0.0, 1 - servers / asked.depth)
-    share = max((one.mean_ns - waited_ns) / one.mean_ns, _LEAST_SHARE)
+    share = longer * max((one.mean_ns - waited_ns) / one.mean_ns, _LEAST_SHARE)
     return {
         "op": asked.op,
         "place": asked.place,
@@ -166,7 +229,7 @@ def most_served(measured: Sequence[Measured]) -> int:
     series: dict[tuple[Op, int], list[tuple[int, float]]] = defaultdict(list)
     for one in measured:
         asked = one.situation
-        if asked.place == "random" and not asked.arrivals:
+        if asked.is_anywhere and not asked.arrivals:
             series[asked.op, asked.size_bytes].append((asked.depth, asked.depth / one.mean_ns))
     knees = []
     for points in series.values():
@@ -180,7 +243,7 @@ def most_rates(samples: Sequence[Sample], op: Op, size_bytes: int) -> float:
     rates = [
         one.rate_per_s
         for one in samples
-        if (one.situation.op, one.situation.place, one.situation.size_bytes) == (op, "random", size_bytes)
+        if (one.situation.op, one.situation.is_anywhere, one.situation.size_bytes) == (op, True, size_bytes)
         and not one.situation.arrivals
     ]
     return max(rates)

@@ -1,7 +1,8 @@
-"""A device from a trace that was recorded of it, one request at a time: a table of times by operation, place and size.
+"""A device from a trace recorded of it, one request at a time: a table of times by operation, place, distance and size.
 
-The first half is fitted, and the second predicted by replaying it: the demerit, and the means of groups, for a demerit
-over all says nothing of a device whose reads are too slow by as much as its writes are too fast.
+The first half is fitted, and the second predicted by replaying it with several seeds: there is the median of
+their demerits, and the means of groups over all replays, for a demerit over all says nothing of a device whose reads
+are too slow by as much as its writes are too fast.
 
 Invariants:
 
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +25,7 @@ from raidlab import _core
 from raidlab.errors import InputError
 from raidlab.formats.traces import input_error
 from raidlab.histogram import Histogram
-from raidlab.measure.fit.table import PROBABILITIES, quantiles_us
+from raidlab.measure.fit.table import ALIKE_SHARE, PROBABILITIES, quantiles_us
 from raidlab.reading import Plain
 from raidlab.stats.demerit import demerit
 from raidlab.study.device import MOST_FIT_ERROR_PERCENT
@@ -33,6 +35,10 @@ SECTOR_BYTES = 512
 _REMEMBERED = 32
 # Fewer have no tail; more kinds of sizes are no better known.
 _LEAST_IN_ROW, _MOST_SIZES = 100, 8
+# Distances are told apart as far as these shares of the device, each four times the one before.
+_DISTANCE_SHARES = tuple(4.0**-power for power in range(6, 0, -1))
+# An odd number, for one of them is in the middle.
+_REPLAYS = 21
 # Fewer are no group, and no half.
 _LEAST_IN_GROUP, _LEAST_REQUESTS = 50, 1000
 Times = npt.NDArray[np.float64]
@@ -49,12 +55,12 @@ class TracedRequests:
     took_ns: Counts
     gap_ns: Counts
     place: npt.NDArray[np.str_]
+    far: Counts
+    """Sectors from where the request before it ended."""
 
     def part(self, of: slice) -> TracedRequests:
         """Some of them, one after another."""
-        return TracedRequests(
-            self.is_write[of], self.lba[of], self.sectors[of], self.took_ns[of], self.gap_ns[of], self.place[of]
-        )
+        return TracedRequests(*(getattr(self, one.name)[of] for one in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -101,12 +107,12 @@ def fit_trace(file: str, name: str = "", seed: int = 1) -> TraceFit:
         "sector_bytes": SECTOR_BYTES,
         "servers": 1,
         "probabilities": list(PROBABILITIES),
-        "measured": [dict(row) for row in _rows(first)],
+        "measured": [dict(row) for row in _rows(first, sectors)],
     }
-    modelled_ms = _replayed(device, second, seed)
     measured_ms = second.took_ns / 1e6
-    groups = tuple(_groups(second, measured_ms, modelled_ms))
-    apart = 100 * demerit(measured_ms, modelled_ms) / float(measured_ms.mean())
+    replays = [_replayed(device, second, seed * _REPLAYS + turn) for turn in range(_REPLAYS)]
+    apart = median(100 * demerit(measured_ms, replay) / float(measured_ms.mean()) for replay in replays)
+    groups = tuple(_groups(second, measured_ms, np.mean(replays, axis=0)))
     found = TraceFit(device, len(all_of.lba), apart, groups)
     error = found.error_percent
     device["provenance"] = {
@@ -154,7 +160,9 @@ def traced_requests(file: str) -> TracedRequests:
     lba = np.asarray(columns["offset_bytes"]) // SECTOR_BYTES
     sectors = np.asarray(columns["bytes"]) // SECTOR_BYTES
     gap_ns = np.append(gaps, 0).astype(np.uint64)
-    return TracedRequests(writes, lba, sectors, took, gap_ns, _places(writes, lba, sectors))
+    # What comes first is as far from nothing as can be, as the engine has it.
+    far = np.append(lba.max() + 1, np.abs(np.diff(lba.astype(np.int64)) - sectors[:-1].astype(np.int64)))
+    return TracedRequests(writes, lba, sectors, took, gap_ns, _places(writes, lba, sectors), far.astype(np.uint64))
 
 
 def _places(writes: npt.NDArray[np.uint8], lba: Counts, sectors: Counts) -> npt.NDArray[np.str_]:
@@ -175,14 +183,41 @@ def _places(writes: npt.NDArray[np.uint8], lba: Counts, sectors: Counts) -> npt.
     return np.array(found)
 
 
-def _rows(of: TracedRequests) -> list[dict[str, Plain]]:
+def _rows(of: TracedRequests, capacity: int) -> list[dict[str, Plain]]:
     found = []
     for write, op in ((0, "read"), (1, "write")):
         for place in ("random", "sequential", "rewrite"):
             chosen = np.flatnonzero((of.is_write == write) & (of.place == place))
             if len(chosen) >= _LEAST_IN_ROW:
-                found += [_row(of, op, place, some) for some in _by_size(of.sectors, chosen)]
+                parts = _by_distance(of, chosen, capacity) if place == "random" else [({}, chosen)]
+                found += [
+                    _row(of, op, place, some) | within for within, part in parts for some in _by_size(of.sectors, part)
+                ]
     return found
+
+
+def _by_distance(
+    of: TracedRequests, chosen: npt.NDArray[np.intp], capacity: int
+) -> list[tuple[dict[str, Plain], npt.NDArray[np.intp]]]:
+    """Requests of similar distances together, with how far they reach.
+
+    Too few go with those that are farther, and so do those that take what those take: the more sizes can be told apart.
+    """
+    classes: list[tuple[int | None, npt.NDArray[np.intp]]] = []
+    left = chosen
+    for within in (int(share * capacity) for share in _DISTANCE_SHARES):
+        is_near = of.far[left] <= within
+        if is_near.sum() >= _LEAST_IN_ROW and (~is_near).sum() >= _LEAST_IN_ROW:
+            classes.append((within, left[is_near]))
+            left = left[~is_near]
+    merged: list[tuple[int | None, npt.NDArray[np.intp]]] = []
+    classes.append((None, left))
+    for reach, part in classes:
+        if merged and abs(of.took_ns[merged[-1][1]].mean() / of.took_ns[part].mean() - 1) < ALIKE_SHARE:
+            merged[-1] = reach, np.concatenate([merged[-1][1], part])
+        else:
+            merged.append((reach, part))
+    return [({} if reach is None else {"within_bytes": reach * SECTOR_BYTES}, part) for reach, part in merged]
 
 
 def _by_size(sectors: Counts, chosen: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
@@ -209,9 +244,7 @@ def _replayed(device: dict[str, Plain], of: TracedRequests, seed: int) -> Times:
 
 def _groups(of: TracedRequests, measured_ms: Times, modelled_ms: Times) -> list[TraceGroup]:
     """Reads and writes, near and far from where the last request ended, short and long, by place."""
-    ends = np.append(of.lba[:1], (of.lba + of.sectors)[:-1]).astype(np.int64)
-    distance = np.abs(of.lba.astype(np.int64) - ends)
-    is_near, is_short = distance <= np.median(distance), of.sectors <= np.median(of.sectors)
+    is_near, is_short = of.far <= np.median(of.far), of.sectors <= np.median(of.sectors)
     kinds = {"near": is_near, "far": ~is_near, "short": is_short, "long": ~is_short}
     found = []
     for write, op in ((0, "reads"), (1, "writes")):
