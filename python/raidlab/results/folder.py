@@ -35,7 +35,7 @@ from raidlab.results.facts import (
     StudyFacts,
     Trace,
 )
-from raidlab.results.finish import RUN, begun, ended, write_run
+from raidlab.results.finish import RUN, begun, ended, write_kept, write_run
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.results.parts import PARTS, PartsFile, read_parts
 from raidlab.results.provenance import host_facts, trace_facts, version_facts
@@ -253,15 +253,37 @@ class RunWriter:
             "live_members": live_members or self._live_members,
             "live_engine": self._live_engine,
         }
-        times = ended(self._facts["times"], _now())
         try:
-            facts = cast(Facts, {**self._facts, **(more or {}), **ending, "times": times})
+            facts = self._ended(ending, more)
             write_run(self.folder, facts, *read_parts(self.folder, is_own=True)[1:], self._identity)
         except OSError as error:
             raise self._unwritten(error) from None
         finally:
             self._parts.close()
         return self.folder
+
+    def finish_with(self, tables: Mapping[str, Path]) -> Path:
+        """Finish a run with the tables that the same run gave before; returns the folder.
+
+        A `ChangedError` for a table that is not what it was: the run can be made as if there were none.
+        """
+        ending: Ending = {
+            "status": "complete",
+            "failure": None,
+            "interrupted_by": None,
+            "live_members": [],
+            "live_engine": None,
+        }
+        try:
+            write_kept(self.folder, self._ended(ending), tables, self._identity)
+        except OSError as error:
+            raise self._unwritten(error) from None
+        self._parts.close()
+        return self.folder
+
+    def _ended(self, ending: Ending, more: MoreFacts | None = None) -> Facts:
+        times = ended(self._facts["times"], _now())
+        return cast(Facts, {**self._facts, **(more or {}), **ending, "times": times})
 
     def _append(self, record: Mapping[str, object]) -> None:
         try:
@@ -299,6 +321,11 @@ class RunWriter:
             "bound": answer["kind"],
         }
         return {"rank": self._ranks.of_hold(task), "row": row}
+
+
+def what_decides(loaded: LoadedStudy, *, seed: int, targets: list[str], quick: bool) -> dict[str, object]:
+    """What the tables of a run that is modelled throughout follow from, beside raidlab's code."""
+    return {"seed": seed, "targets": targets, "quick": quick, **study_facts(loaded)}
 
 
 def study_facts(loaded: LoadedStudy) -> StudyFacts:

@@ -1,16 +1,17 @@
-"""What modelled cells gave before: a cache on disk, before whatever runner simulates them.
+"""What modelled cells and runs gave before: a cache on disk, before whatever runner simulates them.
 
-A modelled cell is a pure function of its request and the engine, so its answer need not be worked out twice.
+A modelled cell is a pure function of its request and the engine, so its answer need not be worked out twice. The tables
+of a run that was modelled throughout are one of its study and raidlab's code, so they need not be put together twice.
 
 Invariants:
 
-- A key is the SHA-256 of all that decides the answer: the request, the compiled engine, what is in the trace. Whatever
-  changes one of them finds nothing.
+- A key is the SHA-256 of all that decides the answer: the request, the compiled engine, what is in the trace; of tables
+  what a run keeps of its study, seed and budget, and raidlab's whole code. Whatever changes one of them finds nothing.
 - A file bears the SHA-256 of what it holds; one that does not fit is removed, and its cell simulated. How many there
   were is said once.
 - A file is written aside and renamed: none is ever there in part. Where one cannot be written, no more are, which is
   said once and ends nothing.
-- Only modelled cells that ran to their end are kept, and none that leaves a row a request.
+- Only modelled cells that ran to their end are kept, and none that leaves a row a request; of runs, complete ones.
 - It is bounded: what was used last stays.
 """
 
@@ -20,7 +21,7 @@ import hashlib
 import json
 import os
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -40,6 +41,7 @@ MOST_BYTES = 2 << 30
 # Trimmed to somewhat less, so that it is not trimmed again at once.
 _KEPT_SHARE = 0.9
 _DIGEST_BYTES, _LENGTH_BYTES = 32, 8
+_BLOCK_BYTES = 1 << 20
 _COLUMN = "$column"
 # The number of the form below: another one reads no file of this.
 _FORM = b"raidlab cell 1\n"
@@ -58,8 +60,20 @@ def engine_digest() -> str:
     return _file_digest(Path(_core.__file__)).hex()
 
 
+@cache
+def code_digest() -> str:
+    """The SHA-256 of all that makes tables of a study: raidlab's code, its engine, the library that writes them."""
+    import polars as pl
+
+    package = Path(__file__).parent.parent
+    found = hashlib.sha256(f"{engine_digest()}{pl.__version__}".encode())
+    for file in sorted(package.rglob("*.py")):
+        found.update(f"{file.relative_to(package)}".encode() + _file_digest(file))
+    return found.hexdigest()
+
+
 class KeptCells:
-    """The cells kept in a folder.
+    """The cells kept in a folder, and the tables of whole runs.
 
     Attributes
     ----------
@@ -89,7 +103,9 @@ class KeptCells:
                 except OSError:
                     return None
             key.update(self._traces[file].encode())
-        name = key.hexdigest()
+        return self._file(key.hexdigest())
+
+    def _file(self, name: str) -> Path:
         return self.folder / name[:2] / name[2:]
 
     def get(self, place: Path) -> CellAnswer | None:
@@ -111,11 +127,14 @@ class KeptCells:
         if self.fault is not None or answer.get("interrupted"):
             return
         body = _body_of(answer)
+        self._write(place, (hashlib.sha256(body).digest(), body))
+
+    def _write(self, place: Path, content: Iterable[bytes]) -> None:
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             with NamedTemporaryFile(dir=place.parent, suffix=".new", delete=False) as aside:
                 try:
-                    aside.write(hashlib.sha256(body).digest() + body)
+                    aside.writelines(content)
                     aside.close()
                     os.replace(aside.name, place)  # noqa: PTH105 - a name, not a path
                 except OSError:
@@ -124,6 +143,36 @@ class KeptCells:
             self._is_dirty = True
         except OSError as error:
             self.fault = error
+
+    def tables_of(self, run: Mapping[str, object]) -> dict[str, Path] | None:
+        """The files of the tables of a run, by their names; None where one of them is not kept.
+
+        ``run`` is what decides them. Each file is called by its digest, to which whoever reads it holds it. A
+        `ValueError` for a list of them that was changed.
+        """
+        listed = self.get(self._place_of_run(run))
+        if listed is None:
+            return None
+        files = {name: self._file(digest) for name, digest in cast("dict[str, str]", listed).items()}
+        try:
+            for file in files.values():
+                os.utime(file)
+        except OSError:
+            return None
+        return files
+
+    def put_tables(self, run: Mapping[str, object], folder: Path, digests: Mapping[str, str]) -> None:
+        """Keep the tables of a run's folder, by their names and digests; none after something that could not be."""
+        for name, digest in digests.items():
+            file = self._file(digest)
+            if self.fault is None and not file.exists():
+                with (folder / f"{name}.parquet").open("rb") as table:
+                    self._write(file, iter(lambda: table.read(_BLOCK_BYTES), b""))
+        self.put(self._place_of_run(run), cast("CellAnswer", dict(digests)))
+
+    def _place_of_run(self, run: Mapping[str, object]) -> Path:
+        text = json.dumps(run, sort_keys=True)
+        return self._file(hashlib.sha256(_FORM + code_digest().encode() + text.encode()).hexdigest())
 
     def trim(self) -> None:
         """Remove what was not used for longest, if the cache has grown beyond its bound."""
