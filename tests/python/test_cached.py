@@ -16,12 +16,12 @@ from conftest import SMALL_STUDY
 from raidlab.api import run_study
 from raidlab.results import Run, RunWriter, load_run, new_folder
 from raidlab.results.folder import what_decides
-from raidlab.results.parts import json_text
 from raidlab.results.tables import TABLES
 from raidlab.run.cached import CachedRunner, KeptCells, default_folder
 from raidlab.run.progress import PlainLines, Progress
 from raidlab.run.runner import KeyedAnswer, run_request
 from raidlab.study import load_study
+from raidlab.written import WrittenAnswer
 
 ROOT = Path(__file__).resolve().parents[2]
 TREE = {"kind": "stripe", "chunk_bytes": 65536, "children": [{"kind": "member"}] * 2}
@@ -339,7 +339,7 @@ def test_what_is_kept_is_had_at_least_fifty_times_as_fast(kept: KeptCells, small
         began = time.perf_counter()
         _, ((_, again),), _ = _asked(kept, None, request)
         times.append(time.perf_counter() - began)
-    assert json_text(again) == json_text(answer)
+    assert isinstance(again, WrittenAnswer) and again == WrittenAnswer.of(answer)  # type: ignore[arg-type]
     assert simulated >= 50 * min(times), (simulated, times)
 
 

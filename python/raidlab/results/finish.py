@@ -30,9 +30,10 @@ from raidlab.results.answer import HoldRecord
 from raidlab.results.damage import first_line
 from raidlab.results.facts import Facts, RunPeriod, RunTimes, UnfinishedFacts, checked_unfinished
 from raidlab.results.growing import GrowingTable
-from raidlab.results.parts import MOST_PARTS_BYTES, PARTS, CellParts, json_text, opened, read_parts, try_lock
+from raidlab.results.parts import MOST_PARTS_BYTES, PARTS, CellParts, opened, read_parts, try_lock
 from raidlab.results.records import remove_unlisted
 from raidlab.results.tables import SCHEMA_VERSION, TABLES, frames, frames_by_part
+from raidlab.written import json_text
 
 RUN = "run"
 _BLOCK_BYTES = 1 << 20

@@ -190,13 +190,12 @@ class RunWriter:
         if self._is_done(outcome):
             return
         if isinstance(outcome, CellOutcome):
-            record: CellRecord | HoldRecord = cell_record(
-                self._loaded, self._ranks, outcome, member_bytes, sector_bytes
-            )
+            rank, identity = _place(self._loaded, self._ranks, outcome, member_bytes, sector_bytes)
+            record: Mapping[str, object] = {"rank": rank, "identity": identity, "answer": outcome.given}
             if outcome.cell.target in ("live", NULL):
                 self._live_engine = (outcome.answer.get("facts") or {}).get("engine") or self._live_engine
         else:
-            record = self._hold_record(outcome)
+            record = cast("Mapping[str, object]", self._hold_record(outcome))
         self._append(record)
         self._cells += 1
 
@@ -388,6 +387,14 @@ def cell_record(
     loaded: LoadedStudy, ranks: Ranks, outcome: CellOutcome, member_bytes: int, sector_bytes: int
 ) -> CellRecord:
     """What a run keeps of one cell: the study's side and the engine's side."""
+    rank, identity = _place(loaded, ranks, outcome, member_bytes, sector_bytes)
+    return {"rank": rank, "identity": identity, "answer": outcome.answer}
+
+
+def _place(
+    loaded: LoadedStudy, ranks: Ranks, outcome: CellOutcome, member_bytes: int, sector_bytes: int
+) -> tuple[list[float], CellIdentity]:
+    """Where a cell stands, and the study's side of it."""
     cell = outcome.cell
     facts = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes)
     identity: CellIdentity = {
@@ -408,7 +415,7 @@ def cell_record(
         "member_bytes": member_bytes,
         "storage_efficiency": facts["storage_efficiency"],
     }
-    return {"rank": ranks.of_cell(cell), "identity": identity, "answer": outcome.answer}
+    return ranks.of_cell(cell), identity
 
 
 class Ranks:

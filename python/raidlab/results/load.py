@@ -40,13 +40,14 @@ from raidlab.results.migrate import (
     migrated_facts,
     with_nulls,
 )
-from raidlab.results.parts import MOST_FACTS_BYTES, PARTS, json_text
+from raidlab.results.parts import MOST_FACTS_BYTES, PARTS
 from raidlab.results.records import RECORDS, frame_of, opened_records, view_of
 from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
 from raidlab.study.parameters import put_in
 from raidlab.study.schema import Array
 from raidlab.study.tree import Tree
+from raidlab.written import json_text
 
 # The counts of a row by column; None where they were not made.
 Counts = dict[str, int | None]

@@ -32,7 +32,7 @@ from raidlab.run.members import (
 )
 from raidlab.run.mounted import MountedFiles, mounted_files, on_live, runs_mounted, runs_raw
 from raidlab.run.pool import PoolRunner
-from raidlab.run.request import cell_request
+from raidlab.run.request import KnownParts, cell_request
 from raidlab.run.runner import InlineRunner, Runner
 from raidlab.run.session import Session
 from raidlab.run.stream_cells import CopySink, needs_machine
@@ -397,6 +397,7 @@ class Execution(Session):
         *,
         files: MountedFiles | None = None,
         once: bool = False,
+        known: KnownParts | None = None,
     ) -> str:
         """The text of a cell over members, of which exactly one may stand for all."""
         if files is not None and cell.array.is_mounted:
@@ -411,6 +412,7 @@ class Execution(Session):
             quick=self.quick,
             hold_target_ns=hold_target_ns,
             once=once,
+            known=known,
         )
 
     def _on(self, target: Target, members: Members, files: MountedFiles | None) -> Iterator[Outcome]:
@@ -426,14 +428,15 @@ class Execution(Session):
         return self._emulated() if target.name == EMULATED else self._simulated(target)
 
     def _simulated(self, target: Target) -> Iterator[Outcome]:
-        geometry = self.loaded.geometry
+        geometry, known = self.loaded.geometry, KnownParts()
 
         def text_of(cell: Cell, hold_target_ns: int | None) -> str:
-            return self._request(cell, hold_target_ns, [geometry.device(target.name, cell.array.name).parameters])
+            model = geometry.device(target.name, cell.array.name)
+            return self._request(cell, hold_target_ns, [model.parameters], known=known)
 
         expansion = expand(self.loaded.study, target.name, seed=self.seed, quick=self.quick)
         title = f"simulating {geometry.devices[target.name].name}"
-        runner: Runner = PoolRunner(self.stop, records=self.records)
+        runner: Runner = PoolRunner(self.stop, records=self.records, written=True)
         if self.cluster is not None:
             runner, title = DaskRunner(self.cluster, self.stop), f"{title} on {self.cluster.address}"
         # Of a cell that is kept no row of a single request could be written.
