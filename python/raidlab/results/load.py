@@ -202,6 +202,34 @@ class Run:
         mine = self.holds.filter((pl.col("target") == target) & (pl.col("workload") == workload))
         return cast(list[HoldRow], mine.to_dicts())
 
+    def of_cells(self, table: str, cells: Sequence[int]) -> pl.DataFrame:
+        """The rows of a table that are of some cells, without going through those of all others.
+
+        Parameters
+        ----------
+        table : str
+            Its name, as in `raidlab.results.tables.TABLES`.
+        cells : sequence of int
+            Their numbers.
+        """
+        rows: pl.DataFrame = getattr(self, table)
+        if table not in self._stretches:
+            # The rows of a cell lie together, unless somebody has put them otherwise.
+            of_table = self._stretches[table] = {}
+            lengths = rows["cell"].rle().struct.unnest()
+            begin = 0
+            for length, cell in lengths.select("len", "value").iter_rows():
+                of_table.setdefault(cell, []).append((begin, length))
+                begin += length
+        known = self._stretches[table]
+        parts = [rows.slice(*one) for one in sorted(one for cell in set(cells) for one in known.get(cell, ()))]
+        return parts[0] if len(parts) == 1 else pl.concat(parts) if parts else rows.clear()
+
+    @cached_property
+    def _stretches(self) -> dict[str, dict[int, list[tuple[int, int]]]]:
+        """By table and cell: where its rows begin, and how many they are."""
+        return {}
+
     @cached_property
     def _by_cell(self) -> dict[tuple[int, str, str], Histogram]:
         """The histograms by what they are of, each a view of the table's columns: a sweep has a hundred thousand."""
