@@ -243,6 +243,8 @@ class Run:
             part = Histogram(values[begin:end], counts[begin:end])
             # The rows of one lie together, unless somebody has put them otherwise.
             found[key] = Histogram.merged((found[key], part)) if key in found else part
+        # What a row is of takes twice the memory of its numbers, and is in the keys by now; who asks has it read again.
+        self.__dict__.pop("histograms", None)
         return found
 
     def requests(self, cells: Sequence[int] | None = None) -> pl.DataFrame:
