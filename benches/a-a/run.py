@@ -191,7 +191,7 @@ def main() -> int:
     words.add_argument("--json", type=Path)
     asked = words.parse_args()
     # In this process: to start others would take longer than what they simulate.
-    execute.PoolRunner = InlineRunner  # type: ignore[misc, assignment]
+    execute.PoolRunner = lambda stop, records, **_: InlineRunner(stop, records=records)  # type: ignore[misc, assignment]
     results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="raidlab-a-a-") as place:
         bench = Bench(Path(place), asked.comparisons, asked.seed)

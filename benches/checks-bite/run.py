@@ -107,7 +107,7 @@ def false_alarms(given: argparse.Namespace) -> tuple[list[dict[str, Any]], bool]
     """Run the honest runs and count who complains."""
     # What a cell of the simulator answers does not depend on the process; starting some for each run would take longer
     # than the runs.
-    execute.PoolRunner = InlineRunner  # type: ignore[assignment,misc]
+    execute.PoolRunner = lambda stop, records, **_: InlineRunner(stop, records=records)  # type: ignore[assignment,misc]
     rows = [_virtual(seed) for seed in range(given.first_seed, given.first_seed + given.virtual)]
     invalid, warned = _counts(rows)
     most = MOST_WARN_SHARE * len(rows)

@@ -45,6 +45,8 @@ from raidlab.report.answer import contests_of_run, margins_of_run
 from raidlab.report.recommendation import write_recommendation_page
 from raidlab.results import Run, RunWriter, Unfinished, new_folder, open_unfinished
 from raidlab.results.facts import MoreFacts
+from raidlab.results.finish import ChangedError
+from raidlab.results.folder import what_decides
 from raidlab.results.foreign import keep_foreign
 from raidlab.results.recommendation import Recommendation
 from raidlab.run.cached import KeptCells
@@ -133,9 +135,11 @@ def run_study(
     loaded = study if isinstance(study, LoadedStudy) else load_study(study)
     words = _words(loaded, on)
     root_seed = loaded.study.seed if seed is None else seed
-    execution = _prepared(loaded, words, destroy, root_seed, quick, progress, stop)
+    execution = _resolved(loaded, words, destroy, root_seed, quick, progress, stop)
     execution.machine = machine
     execution.cache = KeptCells() if cache else None
+    known = None if records else _known_tables(execution, words)
+    execution.prepare(is_known=known is not None)
     with ExitStack() as held:
         held.enter_context(catching_signals(execution.stop))
         execution.cluster = _connected(cluster, execution, held, records=records)
@@ -150,6 +154,8 @@ def run_study(
             records=records,
         )
         execution.records = writer.folder if records else None
+        if known is not None and (run := _known_run(known, execution, writer)) is not None:
+            return run
         return _run(execution, writer)
 
 
@@ -208,7 +214,8 @@ def resume_run(
         words, root_seed, is_quick = _as_it_was(unfinished, on, seed, quick)
         unfinished.refuse_other(loaded, seed=root_seed, targets=words, quick=is_quick)
         unfinished.refuse_other_machine(None if machine is None else machine.name)
-        execution = _prepared(loaded, words, destroy, root_seed, is_quick, progress, stop)
+        execution = _resolved(loaded, words, destroy, root_seed, is_quick, progress, stop)
+        execution.prepare()
         execution.machine = machine
         execution.cache = KeptCells() if cache else None
         execution.known = unfinished.answers
@@ -347,7 +354,7 @@ def _as_it_was(
     return words, facts["seed"] if seed is None else seed, quick or facts["quick"]
 
 
-def _prepared(
+def _resolved(
     loaded: LoadedStudy,
     words: list[str],
     destroy: Sequence[str],
@@ -356,15 +363,39 @@ def _prepared(
     progress: Progress | None,
     stop: StopFlag | None,
 ) -> Execution:
-    """An execution of which it is known that it can begin."""
+    """An execution on its targets, which is to be prepared before it can begin."""
     if not 0 <= seed <= _LARGEST_SEED:
         raise InputError.one("--seed", "is no root seed", value=str(seed), accepted=f"0 to {_LARGEST_SEED}")
     check_figures(loaded)
     targets = resolve_targets(words, destroy, loaded.study)
     _check_sections(loaded, targets)
-    execution = Execution(loaded, targets, quick, seed=seed, progress=progress or Silent(), stop=stop or StopFlag())
-    execution.prepare()
-    return execution
+    return Execution(loaded, targets, quick, seed=seed, progress=progress or Silent(), stop=stop or StopFlag())
+
+
+def _known_tables(execution: Execution, words: list[str]) -> dict[str, Path] | None:
+    """The tables that the same run gave before, where the cache has them."""
+    if execution.cache is None or not execution.is_repeatable:
+        return None
+    decisive = what_decides(execution.loaded, seed=execution.seed, targets=words, quick=execution.quick)
+    try:
+        return execution.cache.tables_of(decisive)
+    except ValueError as error:
+        execution.progress.note(f"{error}, so tables are made again")
+        return None
+
+
+def _known_run(tables: Mapping[str, Path], execution: Execution, writer: RunWriter) -> Run | None:
+    """The run as it was made before; None where a table is not what it was."""
+    try:
+        writer.finish_with(tables)
+    except ChangedError as error:
+        error.file.unlink(missing_ok=True)
+        execution.progress.note(f"{error}, so tables are made again")
+        return None
+    found = load_run(writer.folder)
+    cells = f"its {found.cells.height} cells were" if found.cells.height > 1 else "its cell was"
+    execution.progress.note(f"{cells} simulated before (--no-cache has them simulated again)")
+    return found
 
 
 def _run(execution: Execution, writer: RunWriter) -> Run:
@@ -384,7 +415,16 @@ def _run(execution: Execution, writer: RunWriter) -> Run:
         raise
     more: MoreFacts = {} if watch is None else {"machine": watch.facts()}
     execution.finish(writer, {**more, **execution.more_facts()})
-    return load_run(writer.folder)
+    found = load_run(writer.folder)
+    # What was begun by another raidlab is not what this one's code makes.
+    is_own = execution.is_repeatable and not execution.known
+    if execution.cache is not None and is_own and execution.status == "complete":
+        digests = {name: table["sha256"] for name, table in found.facts["tables"].items()}
+        facts = found.facts
+        decisive = what_decides(execution.loaded, seed=facts["seed"], targets=facts["targets"], quick=facts["quick"])
+        execution.cache.put_tables(decisive, writer.folder, digests)
+        execution.cache.trim()
+    return found
 
 
 def analyse(run: Analysis | Run | str | Path) -> Analysis:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Hashable
@@ -13,12 +14,16 @@ import pytest
 
 from conftest import SMALL_STUDY
 from raidlab.api import run_study
-from raidlab.results import Run
-from raidlab.results.parts import json_text
+from raidlab.results import Run, RunWriter, load_run, new_folder
+from raidlab.results.folder import what_decides
+from raidlab.results.tables import TABLES
 from raidlab.run.cached import CachedRunner, KeptCells, default_folder
 from raidlab.run.progress import PlainLines, Progress
 from raidlab.run.runner import KeyedAnswer, run_request
+from raidlab.study import load_study
+from raidlab.written import WrittenAnswer
 
+ROOT = Path(__file__).resolve().parents[2]
 TREE = {"kind": "stripe", "chunk_bytes": 65536, "children": [{"kind": "member"}] * 2}
 REQUEST = json.dumps(
     {
@@ -81,29 +86,130 @@ def _digests(run: Run) -> object:
     return run.facts["tables"]
 
 
-def _run(tmp_path: Path, **more: object) -> tuple[Run, list[str]]:
-    (tmp_path / "small.toml").write_text(SMALL_STUDY, encoding="utf-8")
+def _run(tmp_path: Path, *, text: str = SMALL_STUDY, **more: object) -> tuple[Run, list[str]]:
+    (tmp_path / "small.toml").write_text(text, encoding="utf-8")
     notes = _Notes()
     run = run_study(tmp_path / "small.toml", out=tmp_path / "runs", progress=notes, **more)  # type: ignore[arg-type]
     return run, notes.said
 
 
-def test_a_second_run_gives_the_same_bytes_and_says_where_they_are_from(tmp_path: Path) -> None:
-    plain, _ = _run(tmp_path)
-    first, said = _run(tmp_path, cache=True)
-    second, said_then = _run(tmp_path, cache=True)
-    assert _digests(plain) == _digests(first) == _digests(second)
-    assert not [one for one in said if "simulated before" in one]
-    assert [one for one in said_then if f"{second.cells.height} cells were simulated before (--no-cache" in one]
-
-
-def test_one_byte_that_flips_is_found_and_the_cell_simulated_anew(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def _kept_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: object) -> list[Path]:
+    """What is kept of cells, without what is kept of runs."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first, _ = _run(tmp_path, cache=True)
-    victim = sorted(default_folder().glob("??/*"))[0]
+    monkeypatch.setattr(KeptCells, "put_tables", lambda *_: None)
+    _run(tmp_path, cache=True, **more)
+    return sorted(default_folder().glob("??/*"))
+
+
+def _flip(victim: Path) -> None:
     content = bytearray(victim.read_bytes())
     content[len(content) // 2] ^= 1
     victim.write_bytes(content)
+
+
+def test_a_second_run_gives_the_same_bytes_and_says_where_they_are_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, _ = _run(tmp_path)
+    cells = _kept_files(tmp_path, monkeypatch)
+    second, said = _run(tmp_path, cache=True)
+    assert len(cells) == second.cells.height > 1
+    assert _digests(plain) == _digests(second)
+    assert [one for one in said if f"{second.cells.height} cells were simulated before (--no-cache" in one]
+
+
+def test_the_same_run_again_asks_for_no_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many cells it has: no request is written and no answer read, the tables are there."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first, said = _run(tmp_path, cache=True)
+    assert not [one for one in said if "simulated before" in one]
+    with monkeypatch.context() as patched:
+        patched.setattr(KeptCells, "place", lambda *_: pytest.fail("a cell was asked for"))
+        patched.setattr("raidlab.run.execute.cell_request", lambda *_args, **_more: pytest.fail("was written"))
+        second, said = _run(tmp_path, cache=True)
+    assert _digests(first) == _digests(second) and second.facts["status"] == "complete"
+    assert second.cells.equals(first.cells) and second.cells.height > 1
+    assert not (second.folder / "parts.jsonl").exists() and second.folder != first.folder
+    assert [one for one in said if f"its {second.cells.height} cells were simulated before (--no-cache" in one]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"seed": 5},
+        {"quick": True},
+        {"text": SMALL_STUDY.replace("requests = 1500", "requests = 1600")},
+        {"records": True},
+        {"cache": False},
+    ],
+    ids=["seed", "budget", "text", "records", "no cache"],
+)
+def test_a_run_that_is_not_the_same_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, object]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    _run(tmp_path, cache=True)
+    _, said = _run(tmp_path, **{"cache": True, **more})
+    assert not [one for one in said if "its" in one and "simulated before" in one]
+
+
+def test_another_code_or_device_makes_its_own_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    device = (ROOT / "devices" / "hdd-7200-bare.toml").read_text(encoding="utf-8")
+    (tmp_path / "own.toml").write_text(device, encoding="utf-8")
+    text = re.sub(r'device = "[^"]*"', 'device = "own.toml"', SMALL_STUDY)
+    first, _ = _run(tmp_path, cache=True, text=text)
+    changed = device.replace("rpm = 7200.0", "rpm = 5400.0")
+    assert changed != device
+    (tmp_path / "own.toml").write_text(changed, encoding="utf-8")
+    second, said = _run(tmp_path, cache=True, text=text)
+    assert _digests(first) != _digests(second) and not [one for one in said if "simulated before" in one]
+    monkeypatch.setattr("raidlab.run.cached.code_digest", lambda: "another")
+    _, said = _run(tmp_path, cache=True, text=text)
+    assert [one for one in said if one.startswith(f"{second.cells.height} cells were simulated before")]
+
+
+def test_a_byte_that_flips_in_any_kept_table_or_their_list_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        cells = set(_kept_files(tmp_path, patched, quick=True))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first, _ = _run(tmp_path, cache=True, quick=True)
+    victims = sorted(set(default_folder().glob("??/*")) - cells)
+    # The list of them, and a file each: those without rows differ in their columns.
+    assert len(victims) == len(TABLES) + 1
+    for victim in victims[::5]:
+        _flip(victim)
+        second, said = _run(tmp_path, cache=True, quick=True)
+        assert _digests(first) == _digests(second) and second.cells.equals(first.cells)
+        assert [one for one in said if str(victim) in one and "changed" in one], said
+        assert victim.exists(), "and kept again"
+    for victim in victims:
+        content = victim.read_bytes()
+        _flip(victim)
+        with pytest.raises(ValueError, match="was changed"):
+            _taken(tmp_path, first)
+        victim.write_bytes(content)
+        assert _taken(tmp_path, first) == first.facts["tables"]
+
+
+def _taken(tmp_path: Path, run: Run) -> object:
+    """What the tables kept of a run are once they are taken."""
+    loaded, cache = load_study(tmp_path / "small.toml"), KeptCells()
+    tables = cache.tables_of(what_decides(loaded, seed=run.facts["seed"], targets=["sim"], quick=True))
+    assert tables is not None
+    writer = RunWriter(new_folder(tmp_path, "taken"), loaded, seed=1, targets=["sim"], quick=True, argv=[])
+    writer.finish_with(tables)
+    return load_run(writer.folder).facts["tables"]
+
+
+def test_one_byte_that_flips_is_found_and_the_cell_simulated_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = _run(tmp_path)
+    victim = _kept_files(tmp_path, monkeypatch)[0]
+    _flip(victim)
     second, said = _run(tmp_path, cache=True)
     assert _digests(first) == _digests(second)
     assert [one for one in said if str(victim) in one and "changed after it was written" in one]
@@ -182,9 +288,8 @@ def test_that_nothing_is_kept_is_said_once(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_how_many_cells_were_damaged_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first, _ = _run(tmp_path, cache=True)
-    victims = sorted(default_folder().glob("??/*"))[:3]
+    first, _ = _run(tmp_path)
+    victims = _kept_files(tmp_path, monkeypatch)[:3]
     for victim in victims:
         victim.write_bytes(b"nothing of what was there")
     second, said = _run(tmp_path, cache=True)
@@ -234,14 +339,14 @@ def test_what_is_kept_is_had_at_least_fifty_times_as_fast(kept: KeptCells, small
         began = time.perf_counter()
         _, ((_, again),), _ = _asked(kept, None, request)
         times.append(time.perf_counter() - began)
-    assert json_text(again) == json_text(answer)
+    assert isinstance(again, WrittenAnswer) and again == WrittenAnswer.of(answer)  # type: ignore[arg-type]
     assert simulated >= 50 * min(times), (simulated, times)
 
 
 def test_how_many_cells_are_put_into_tables_at_once_changes_no_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, _ = _run(tmp_path, cache=True)
+    plain, _ = _run(tmp_path)
     monkeypatch.setattr("raidlab.results.tables._CELLS_AT_ONCE", 4)
-    again, _ = _run(tmp_path, cache=True)
+    again, _ = _run(tmp_path)
     assert plain.cells.height > 8 and _digests(plain) == _digests(again)

@@ -257,3 +257,40 @@ def test_batches_are_long_enough_and_begin_with_the_longest() -> None:
     runner._waiting = runner._waiting[:8]
     assert len(runner._batch(4)) == 2
     assert work_of(_request(100, 4)) == 400.0
+
+
+def test_how_much_work_a_cell_is_thought_to_be_is_read_from_its_text(study: Path) -> None:
+    from raidlab.run.request import cell_request
+    from raidlab.study import expand, load_study
+
+    loaded = load_study(study)
+    for cell in expand(loaded.study, "sim", seed=1, quick=False).cells:
+        model = loaded.geometry.device("sim", cell.array.name)
+        request = cell_request(loaded, cell, members=[model.parameters], sector_bytes=model.sector_bytes, quick=False)
+        asked = json.loads(request)
+        requests = asked["warmup"]["requests"] + asked["measure"]["requests"]
+        assert work_of(request) == requests * {"raid0": 4, "raid5": 5, "raid10": 8}[cell.array.name]
+
+
+class _CountedThreads:
+    """A cluster that counts how often it is asked how large it is."""
+
+    asked = 0
+
+    @property
+    def threads(self) -> int:
+        self.asked += 1
+        return 2
+
+
+def test_a_cluster_is_not_asked_for_its_size_with_every_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, clock = _CountedThreads(), iter(range(10_000))
+    monkeypatch.setattr(dask.time, "monotonic", lambda: next(clock) / 1000)
+    runner = DaskRunner(cluster, StopFlag())  # type: ignore[arg-type]
+    monkeypatch.setattr(runner, "_submit", lambda batch: runner._done.extend((one.key, None) for one in batch))
+    for number in range(5000):
+        runner.submit(number, _request(100, 4))
+    for _ in range(5000):
+        assert runner.next_done() is not None
+    # Five seconds by that clock.
+    assert 1 <= cluster.asked <= 6

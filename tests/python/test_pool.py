@@ -12,6 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from conftest import SMALL_STUDY
+from raidlab.api import run_study
 from raidlab.errors import CellFailedError, CellLostError
 from raidlab.results import load_run
 from raidlab.run import pool
@@ -135,3 +137,14 @@ def test_a_run_whose_workers_are_killed_is_complete_all_the_same(tmp_path: Path)
     assert running.returncode == 0, said
     run = load_run(next(tmp_path.glob("runs/*")))
     assert run.facts["status"] == "complete" and run.cells.height >= 18
+
+
+def test_what_workers_wrote_is_put_into_the_run_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a sweep that searches for nothing, whether its answers come from workers or from the cache."""
+    text = "\n".join(line for line in SMALL_STUDY.splitlines() if not line.startswith("hold ="))
+    (tmp_path / "small.toml").write_text(text, encoding="utf-8")
+    monkeypatch.setattr("raidlab.results.outcome.read_answer", lambda _: pytest.fail("an answer was read"))
+    monkeypatch.setattr("raidlab.run.cached.KeptCells.tables_of", lambda *_: None)
+    written = run_study(tmp_path / "small.toml", quick=True, out=tmp_path / "runs", cache=True)
+    kept = run_study(tmp_path / "small.toml", quick=True, out=tmp_path / "runs", cache=True)
+    assert written.facts["tables"] == kept.facts["tables"] and kept.cells.height > 1

@@ -22,7 +22,7 @@ from raidlab.reading import Plain
 from raidlab.recommend.candidates import Shape
 from raidlab.recommend.load import LoadedNeed, ResolvedWork, WorkLoad
 from raidlab.recommend.need import STATES
-from raidlab.results.answer import CellAnswer
+from raidlab.results.answer import CellAnswer, read_answer
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.pool import PoolRunner
 from raidlab.run.progress import Progress
@@ -132,7 +132,7 @@ class Cells:
             assert done is not None, "as many answers come as were asked for"
             key, answer = done
             assert isinstance(key, Asked), "a key comes back as it was"
-            self.seen[key] = _seen(answer, with_seconds=key.kind == "pilot")
+            self.seen[key] = _seen(read_answer(answer), with_seconds=key.kind == "pilot")
             self.done += self.requests_of(key)
             self.progress.advance(self.requests_of(key))
 

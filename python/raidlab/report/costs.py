@@ -74,7 +74,7 @@ def costs_of(analysis: Analysis) -> Costs | None:
 
 def _threads(point: Point) -> str:
     cpus, elapsed_ns = point.run.facts["host"]["cpus"], point.total("elapsed_ns")
-    mine = point.run.kernel_threads.filter(pl.col("cell").is_in(point.cells))
+    mine = point.rows_of("kernel_threads")
     if mine.is_empty() or not cpus or not elapsed_ns:
         return ""
     by_name = mine.group_by("thread").agg(pl.col("cpu_ns").sum()).sort("cpu_ns", "thread", descending=[True, False])

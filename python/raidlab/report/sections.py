@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-import polars as pl
 from markupsafe import Markup
 
 from raidlab.analysis.metrics import Analysis, Comparison, Point
@@ -213,7 +212,7 @@ def stream_rows(analysis: Analysis, target: str) -> list[StreamRow]:
     for point in analysis.points:
         if point.target != target:
             continue
-        found = analysis.run.streams.filter(pl.col("cell").is_in(point.cells))
+        found = point.rows_of("streams")
         for (name,), mine in found.partition_by("stream", as_dict=True, maintain_order=True).items():
             rates = [count / ns * 1000 for count, ns in mine.select("bytes", "elapsed_ns").iter_rows() if ns]
             stops = sum(source + sink for source, sink in mine.select("source_stops", "sink_stops").iter_rows())

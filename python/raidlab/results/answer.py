@@ -15,12 +15,14 @@ Reference: ``docs/internals/cell-contract.md``; held against answers of every en
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import Any, Literal, NotRequired, get_args
+from typing import Any, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict
 
 from raidlab.histogram import Column, Times
+from raidlab.written import WrittenAnswer
 
 # A row of a table.
 Row = dict[str, object]
@@ -379,3 +381,8 @@ class HoldRecord(TypedDict):
 
     rank: list[float]
     row: HoldRow
+
+
+def read_answer(answer: CellAnswer | WrittenAnswer) -> CellAnswer:
+    """An answer, whether it was written already or not."""
+    return cast("CellAnswer", json.loads(answer.text)) if isinstance(answer, WrittenAnswer) else answer

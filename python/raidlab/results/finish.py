@@ -16,6 +16,8 @@ import fcntl
 import hashlib
 import os
 import re
+import shutil
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import cast
@@ -28,11 +30,13 @@ from raidlab.results.answer import HoldRecord
 from raidlab.results.damage import first_line
 from raidlab.results.facts import Facts, RunPeriod, RunTimes, UnfinishedFacts, checked_unfinished
 from raidlab.results.growing import GrowingTable
-from raidlab.results.parts import MOST_PARTS_BYTES, PARTS, CellParts, json_text, opened, read_parts, try_lock
+from raidlab.results.parts import MOST_PARTS_BYTES, PARTS, CellParts, opened, read_parts, try_lock
 from raidlab.results.records import remove_unlisted
 from raidlab.results.tables import SCHEMA_VERSION, TABLES, frames, frames_by_part
+from raidlab.written import json_text
 
 RUN = "run"
+_BLOCK_BYTES = 1 << 20
 # What a run that was killed while it was finished leaves: a new file that never got its name.
 _UNFINISHED = re.compile(r"(?:[a-z_]+\.parquet|run\.json)\.[0-9a-f]{8}\.new")
 # What parts that are not raidlab's may end in while they are read.
@@ -60,16 +64,50 @@ def write_run(
                 table.write_to(file)
                 file.seek(0)
                 digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
-        # So that a table of another run, or one that somebody edited, is not taken for what was measured.
-        facts = {**facts, "tables": {name: {"sha256": digest} for name, digest in digests.items()}}
-        place.replace("run.json", f"{json_text(facts, indent=2)}\n".encode())
-        for name in filter(_UNFINISHED.fullmatch, place.names()):
-            place.remove(name)
-        remove_unlisted(place, recorded)
-        # What cannot be resumed has no use for its parts either.
-        if facts["status"] == "complete" or facts["command"] != RUN:
-            place.remove(PARTS)
-            place.sync()
+        _close(place, facts, digests, recorded)
+
+
+def write_kept(folder: Path, facts: Facts, tables: Mapping[str, Path], identity: Identity | None = None) -> None:
+    """Take the tables of a run from files that are called by their digests, and write ``run.json``.
+
+    A `ChangedError` for one whose content is another by now: then there is no ``run.json``, and the parts stay.
+    """
+    digests = {}
+    with Directory.open(folder, identity) as place:
+        for name, kept in tables.items():
+            try:
+                source = kept.open("rb")
+            except OSError:
+                raise ChangedError(kept) from None
+            with source, place.replacing(f"{name}.parquet") as file:
+                shutil.copyfileobj(source, file, _BLOCK_BYTES)
+                file.seek(0)
+                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+                if kept.parent.name + kept.name != digests[name]:
+                    raise ChangedError(kept)
+        _close(place, facts, digests, set())
+
+
+class ChangedError(ValueError):
+    """A kept file is not what it was when it was written."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(f"{file} was changed, or removed, after it was written")
+        self.file = file
+
+
+def _close(place: Directory, facts: Facts, digests: Mapping[str, str], recorded: set[str]) -> None:
+    """Write ``run.json`` beside the tables, and take away what is needed no more."""
+    # So that a table of another run, or one that somebody edited, is not taken for what was measured.
+    facts = {**facts, "tables": {name: {"sha256": digest} for name, digest in digests.items()}}
+    place.replace("run.json", f"{json_text(facts, indent=2)}\n".encode())
+    for name in filter(_UNFINISHED.fullmatch, place.names()):
+        place.remove(name)
+    remove_unlisted(place, recorded)
+    # What cannot be resumed has no use for its parts either.
+    if facts["status"] == "complete" or facts["command"] != RUN:
+        place.remove(PARTS)
+        place.sync()
 
 
 def begun(times: RunTimes | None, now: datetime.datetime) -> RunTimes:

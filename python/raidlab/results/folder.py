@@ -35,7 +35,7 @@ from raidlab.results.facts import (
     StudyFacts,
     Trace,
 )
-from raidlab.results.finish import RUN, begun, ended, write_run
+from raidlab.results.finish import RUN, begun, ended, write_kept, write_run
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.results.parts import PARTS, PartsFile, read_parts
 from raidlab.results.provenance import host_facts, trace_facts, version_facts
@@ -190,13 +190,12 @@ class RunWriter:
         if self._is_done(outcome):
             return
         if isinstance(outcome, CellOutcome):
-            record: CellRecord | HoldRecord = cell_record(
-                self._loaded, self._ranks, outcome, member_bytes, sector_bytes
-            )
+            rank, identity = _place(self._loaded, self._ranks, outcome, member_bytes, sector_bytes)
+            record: Mapping[str, object] = {"rank": rank, "identity": identity, "answer": outcome.given}
             if outcome.cell.target in ("live", NULL):
                 self._live_engine = (outcome.answer.get("facts") or {}).get("engine") or self._live_engine
         else:
-            record = self._hold_record(outcome)
+            record = cast("Mapping[str, object]", self._hold_record(outcome))
         self._append(record)
         self._cells += 1
 
@@ -253,15 +252,37 @@ class RunWriter:
             "live_members": live_members or self._live_members,
             "live_engine": self._live_engine,
         }
-        times = ended(self._facts["times"], _now())
         try:
-            facts = cast(Facts, {**self._facts, **(more or {}), **ending, "times": times})
+            facts = self._ended(ending, more)
             write_run(self.folder, facts, *read_parts(self.folder, is_own=True)[1:], self._identity)
         except OSError as error:
             raise self._unwritten(error) from None
         finally:
             self._parts.close()
         return self.folder
+
+    def finish_with(self, tables: Mapping[str, Path]) -> Path:
+        """Finish a run with the tables that the same run gave before; returns the folder.
+
+        A `ChangedError` for a table that is not what it was: the run can be made as if there were none.
+        """
+        ending: Ending = {
+            "status": "complete",
+            "failure": None,
+            "interrupted_by": None,
+            "live_members": [],
+            "live_engine": None,
+        }
+        try:
+            write_kept(self.folder, self._ended(ending), tables, self._identity)
+        except OSError as error:
+            raise self._unwritten(error) from None
+        self._parts.close()
+        return self.folder
+
+    def _ended(self, ending: Ending, more: MoreFacts | None = None) -> Facts:
+        times = ended(self._facts["times"], _now())
+        return cast(Facts, {**self._facts, **(more or {}), **ending, "times": times})
 
     def _append(self, record: Mapping[str, object]) -> None:
         try:
@@ -299,6 +320,11 @@ class RunWriter:
             "bound": answer["kind"],
         }
         return {"rank": self._ranks.of_hold(task), "row": row}
+
+
+def what_decides(loaded: LoadedStudy, *, seed: int, targets: list[str], quick: bool) -> dict[str, object]:
+    """What the tables of a run that is modelled throughout follow from, beside raidlab's code."""
+    return {"seed": seed, "targets": targets, "quick": quick, **study_facts(loaded)}
 
 
 def study_facts(loaded: LoadedStudy) -> StudyFacts:
@@ -361,6 +387,14 @@ def cell_record(
     loaded: LoadedStudy, ranks: Ranks, outcome: CellOutcome, member_bytes: int, sector_bytes: int
 ) -> CellRecord:
     """What a run keeps of one cell: the study's side and the engine's side."""
+    rank, identity = _place(loaded, ranks, outcome, member_bytes, sector_bytes)
+    return {"rank": rank, "identity": identity, "answer": outcome.answer}
+
+
+def _place(
+    loaded: LoadedStudy, ranks: Ranks, outcome: CellOutcome, member_bytes: int, sector_bytes: int
+) -> tuple[list[float], CellIdentity]:
+    """Where a cell stands, and the study's side of it."""
     cell = outcome.cell
     facts = loaded.geometry.facts(cell.array.name, member_bytes, sector_bytes)
     identity: CellIdentity = {
@@ -381,7 +415,7 @@ def cell_record(
         "member_bytes": member_bytes,
         "storage_efficiency": facts["storage_efficiency"],
     }
-    return {"rank": ranks.of_cell(cell), "identity": identity, "answer": outcome.answer}
+    return ranks.of_cell(cell), identity
 
 
 class Ranks:

@@ -40,13 +40,14 @@ from raidlab.results.migrate import (
     migrated_facts,
     with_nulls,
 )
-from raidlab.results.parts import MOST_FACTS_BYTES, PARTS, json_text
+from raidlab.results.parts import MOST_FACTS_BYTES, PARTS
 from raidlab.results.records import RECORDS, frame_of, opened_records, view_of
 from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
 from raidlab.study.parameters import put_in
 from raidlab.study.schema import Array
 from raidlab.study.tree import Tree
+from raidlab.written import json_text
 
 # The counts of a row by column; None where they were not made.
 Counts = dict[str, int | None]
@@ -201,6 +202,34 @@ class Run:
         mine = self.holds.filter((pl.col("target") == target) & (pl.col("workload") == workload))
         return cast(list[HoldRow], mine.to_dicts())
 
+    def of_cells(self, table: str, cells: Sequence[int]) -> pl.DataFrame:
+        """The rows of a table that are of some cells, without going through those of all others.
+
+        Parameters
+        ----------
+        table : str
+            Its name, as in `raidlab.results.tables.TABLES`.
+        cells : sequence of int
+            Their numbers.
+        """
+        rows: pl.DataFrame = getattr(self, table)
+        if table not in self._stretches:
+            # The rows of a cell lie together, unless somebody has put them otherwise.
+            of_table = self._stretches[table] = {}
+            lengths = rows["cell"].rle().struct.unnest()
+            begin = 0
+            for length, cell in lengths.select("len", "value").iter_rows():
+                of_table.setdefault(cell, []).append((begin, length))
+                begin += length
+        known = self._stretches[table]
+        parts = [rows.slice(*one) for one in sorted(one for cell in set(cells) for one in known.get(cell, ()))]
+        return parts[0] if len(parts) == 1 else pl.concat(parts) if parts else rows.clear()
+
+    @cached_property
+    def _stretches(self) -> dict[str, dict[int, list[tuple[int, int]]]]:
+        """By table and cell: where its rows begin, and how many they are."""
+        return {}
+
     @cached_property
     def _by_cell(self) -> dict[tuple[int, str, str], Histogram]:
         """The histograms by what they are of, each a view of the table's columns: a sweep has a hundred thousand."""
@@ -214,6 +243,8 @@ class Run:
             part = Histogram(values[begin:end], counts[begin:end])
             # The rows of one lie together, unless somebody has put them otherwise.
             found[key] = Histogram.merged((found[key], part)) if key in found else part
+        # What a row is of takes twice the memory of its numbers, and is in the keys by now; who asks has it read again.
+        self.__dict__.pop("histograms", None)
         return found
 
     def requests(self, cells: Sequence[int] | None = None) -> pl.DataFrame:

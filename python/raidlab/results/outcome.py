@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raidlab.results.answer import CellAnswer, HoldAnswer
+from raidlab.results.answer import CellAnswer, HoldAnswer, read_answer
 from raidlab.study import Cell, HoldTask
+from raidlab.written import WrittenAnswer
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,13 @@ class CellOutcome:
 
     cell: Cell
     order: int
-    answer: CellAnswer
+    given: CellAnswer | WrittenAnswer
+    """As whoever ran it gave it."""
+
+    @property
+    def answer(self) -> CellAnswer:
+        """What can be read."""
+        return read_answer(self.given)
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-import numpy as np
-
 from raidlab.directory import Directory, sync
 from raidlab.reading import json_value
 from raidlab.results.answer import CellAnswer, CellIdentity, CellRecord, HoldRecord
 from raidlab.results.facts import UnfinishedFacts, checked_unfinished
 from raidlab.study import LoadPoint
 from raidlab.study.expand import cell_name
+from raidlab.written import WrittenAnswer, json_text
 
 PARTS = "parts.jsonl"
 # Of the parts of others: a cell that was measured for a day has a line a quarter as long, and its run as many lines as
@@ -76,7 +75,7 @@ class PartsFile:
 
     def append(self, record: Mapping[str, object]) -> None:
         """Append a record, and have it on disk with those before it, if that was not done within the last second."""
-        line = _with_checksum(json_text(record).encode())
+        line = _with_checksum(record_text(record))
         rest = memoryview(line)
         try:
             while rest:
@@ -101,11 +100,13 @@ class PartsFile:
         self._file.close()
 
 
-def json_text(record: Mapping[str, object], *, indent: int | None = None) -> str:
-    """A record as JSON: on one line, or indented with its keys in order."""
-    if indent is None:
-        return json.dumps(record, default=_plain, separators=(",", ":"))
-    return json.dumps(record, default=_plain, indent=indent, sort_keys=True)
+def record_text(record: Mapping[str, object]) -> bytes:
+    """A record as JSON; an answer that is written already is put there as it is."""
+    answer = record.get("answer")
+    if not isinstance(answer, WrittenAnswer):
+        return json_text(record).encode()
+    rest = json_text({key: value for key, value in record.items() if key != "answer"}).encode()
+    return b'%s,"answer":%s}' % (rest[:-1], answer.text)
 
 
 def _with_checksum(text: bytes) -> bytes:
@@ -119,15 +120,6 @@ def _is_unchanged(line: bytes, record: Any) -> bool | None:
     if found is not None:
         return zlib.crc32(line[: found.start()] + b"}") == int(found[1], 16)
     return False if isinstance(record, dict) and "crc32" in record else None
-
-
-def _plain(value: Any) -> Any:
-    """NumPy values as plain ones, for JSON."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"cannot be written to JSON: {type(value)}")
 
 
 def whole_lines(

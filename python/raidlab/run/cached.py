@@ -1,16 +1,17 @@
-"""What modelled cells gave before: a cache on disk, before whatever runner simulates them.
+"""What modelled cells and runs gave before: a cache on disk, before whatever runner simulates them.
 
-A modelled cell is a pure function of its request and the engine, so its answer need not be worked out twice.
+A modelled cell is a pure function of its request and the engine, so its answer need not be worked out twice. The tables
+of a run that was modelled throughout are one of its study and raidlab's code, so they need not be put together twice.
 
 Invariants:
 
-- A key is the SHA-256 of all that decides the answer: the request, the compiled engine, what is in the trace. Whatever
-  changes one of them finds nothing.
+- A key is the SHA-256 of all that decides the answer: the request, the compiled engine, what is in the trace; of tables
+  what a run keeps of its study, seed and budget, and raidlab's whole code. Whatever changes one of them finds nothing.
 - A file bears the SHA-256 of what it holds; one that does not fit is removed, and its cell simulated. How many there
   were is said once.
 - A file is written aside and renamed: none is ever there in part. Where one cannot be written, no more are, which is
   said once and ends nothing.
-- Only modelled cells that ran to their end are kept, and none that leaves a row a request.
+- Only modelled cells that ran to their end are kept, and none that leaves a row a request; of runs, complete ones.
 - It is bounded: what was used last stays.
 """
 
@@ -20,29 +21,24 @@ import hashlib
 import json
 import os
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
 
 from raidlab.errors import CellLostError
 from raidlab.run.progress import Progress
 from raidlab.run.runner import KeyedAnswer, Runner
-
-if TYPE_CHECKING:
-    from raidlab.results.answer import CellAnswer
+from raidlab.written import WrittenAnswer, json_text
 
 MOST_BYTES = 2 << 30
 # Trimmed to somewhat less, so that it is not trimmed again at once.
 _KEPT_SHARE = 0.9
-_DIGEST_BYTES, _LENGTH_BYTES = 32, 8
-_COLUMN = "$column"
+_DIGEST_BYTES = 32
+_BLOCK_BYTES = 1 << 20
 # The number of the form below: another one reads no file of this.
-_FORM = b"raidlab cell 1\n"
+_FORM = b"raidlab cell 2\n"
 
 
 def default_folder() -> Path:
@@ -58,8 +54,20 @@ def engine_digest() -> str:
     return _file_digest(Path(_core.__file__)).hex()
 
 
+@cache
+def code_digest() -> str:
+    """The SHA-256 of all that makes tables of a study: raidlab's code, its engine, the library that writes them."""
+    import polars as pl
+
+    package = Path(__file__).parent.parent
+    found = hashlib.sha256(f"{engine_digest()}{pl.__version__}".encode())
+    for file in sorted(package.rglob("*.py")):
+        found.update(f"{file.relative_to(package)}".encode() + _file_digest(file))
+    return found.hexdigest()
+
+
 class KeptCells:
-    """The cells kept in a folder.
+    """The cells kept in a folder, and the tables of whole runs.
 
     Attributes
     ----------
@@ -89,33 +97,37 @@ class KeptCells:
                 except OSError:
                     return None
             key.update(self._traces[file].encode())
-        name = key.hexdigest()
+        return self._file(key.hexdigest())
+
+    def _file(self, name: str) -> Path:
         return self.folder / name[:2] / name[2:]
 
-    def get(self, place: Path) -> CellAnswer | None:
-        """An answer that was kept, unchanged; None where there is none. A `ValueError` for one that was changed."""
+    def get(self, place: Path) -> bytes | None:
+        """What was kept, unchanged; None where there is nothing. A `ValueError` for what was changed."""
         try:
             content = place.read_bytes()
             os.utime(place)
         except OSError:
             return None
-        body = memoryview(content)[_DIGEST_BYTES:]
+        body = content[_DIGEST_BYTES:]
         if hashlib.sha256(body).digest() != content[:_DIGEST_BYTES]:
             with suppress(OSError):
                 place.unlink()
             raise ValueError(f"{place} was changed after it was written")
-        return _answer_of(body)
+        return body
 
-    def put(self, place: Path, answer: CellAnswer) -> None:
-        """Keep an answer; one that was cut short is not, and none after one that could not be."""
-        if self.fault is not None or answer.get("interrupted"):
+    def put(self, place: Path, body: bytes) -> None:
+        """Keep something, unless something before it could not be."""
+        self._write(place, (hashlib.sha256(body).digest(), body))
+
+    def _write(self, place: Path, content: Iterable[bytes]) -> None:
+        if self.fault is not None:
             return
-        body = _body_of(answer)
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
             with NamedTemporaryFile(dir=place.parent, suffix=".new", delete=False) as aside:
                 try:
-                    aside.write(hashlib.sha256(body).digest() + body)
+                    aside.writelines(content)
                     aside.close()
                     os.replace(aside.name, place)  # noqa: PTH105 - a name, not a path
                 except OSError:
@@ -124,6 +136,36 @@ class KeptCells:
             self._is_dirty = True
         except OSError as error:
             self.fault = error
+
+    def tables_of(self, run: Mapping[str, object]) -> dict[str, Path] | None:
+        """The files of the tables of a run, by their names; None where one of them is not kept.
+
+        ``run`` is what decides them. Each file is called by its digest, to which whoever reads it holds it. A
+        `ValueError` for a list of them that was changed.
+        """
+        listed = self.get(self._place_of_run(run))
+        if listed is None:
+            return None
+        files = {name: self._file(digest) for name, digest in json.loads(listed).items()}
+        try:
+            for file in files.values():
+                os.utime(file)
+        except OSError:
+            return None
+        return files
+
+    def put_tables(self, run: Mapping[str, object], folder: Path, digests: Mapping[str, str]) -> None:
+        """Keep the tables of a run's folder, by their names and digests; none after something that could not be."""
+        for name, digest in digests.items():
+            file = self._file(digest)
+            if not file.exists():
+                with (folder / f"{name}.parquet").open("rb") as table:
+                    self._write(file, iter(lambda: table.read(_BLOCK_BYTES), b""))
+        self.put(self._place_of_run(run), json_text(digests).encode())
+
+    def _place_of_run(self, run: Mapping[str, object]) -> Path:
+        text = json.dumps(run, sort_keys=True)
+        return self._file(hashlib.sha256(_FORM + code_digest().encode() + text.encode()).hexdigest())
 
     def trim(self) -> None:
         """Remove what was not used for longest, if the cache has grown beyond its bound."""
@@ -181,14 +223,14 @@ class CachedRunner:
         while self._waiting:
             key, request, place = self._waiting.popleft()
             try:
-                answer = self._cache.get(place)
+                text = self._cache.get(place)
             except ValueError:
                 self._damaged.append(place)
-                answer = None
-            if answer is not None:
+                text = None
+            if text is not None:
                 self.found += 1
                 self._progress.known()
-                return key, answer
+                return key, WrittenAnswer(text)
             self._ask(key, request, place)
         try:
             done = self._runner.next_done()
@@ -200,10 +242,16 @@ class CachedRunner:
         return done
 
     def _keep(self, done: KeyedAnswer) -> None:
-        place = self._asked.pop(done[0], None)
+        key, answer = done
+        place = self._asked.pop(key, None)
         if place is None or self._cache.fault is not None:
             return
-        self._cache.put(place, done[1])
+        if not isinstance(answer, WrittenAnswer):
+            # One that was cut short.
+            if answer.get("interrupted"):
+                return
+            answer = WrittenAnswer.of(answer)
+        self._cache.put(place, answer.text)
         if self._cache.fault is not None:
             reason = self._cache.fault.strerror or str(self._cache.fault)
             self._progress.note(
@@ -229,42 +277,3 @@ class CachedRunner:
 def _file_digest(file: Path) -> bytes:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").digest()
-
-
-def _body_of(answer: CellAnswer) -> bytes:
-    """An answer as bytes: JSON that says of which type and where its columns are, and these behind it as they are."""
-    columns: list[bytes] = []
-    length = 0
-
-    def plain(value: Any) -> object:
-        nonlocal length
-        if isinstance(value, np.generic):
-            return value.item()
-        if not isinstance(value, np.ndarray):
-            raise TypeError(f"cannot be kept: {type(value)}")
-        narrow = _narrow(value)
-        columns.append(narrow.tobytes())
-        begin, length = length, length + narrow.nbytes
-        return {_COLUMN: value.dtype.str, "as": narrow.dtype.str, "at": begin, "count": value.size}
-
-    text = json.dumps(answer, default=plain, separators=(",", ":")).encode()
-    return b"".join([len(text).to_bytes(_LENGTH_BYTES, "little"), text, *columns])
-
-
-def _narrow(column: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The same numbers in fewer bytes: most are counts, and small."""
-    if column.dtype.kind not in "iu" or not column.size or column.min() < 0:
-        return column
-    return column.astype(np.min_scalar_type(column.max()))
-
-
-def _answer_of(body: memoryview) -> CellAnswer:
-    end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "little")
-    columns = body[end:]
-
-    def column(found: dict[str, Any]) -> object:
-        if _COLUMN not in found:
-            return found
-        return np.frombuffer(columns, found["as"], found["count"], found["at"]).astype(found[_COLUMN])
-
-    return cast("CellAnswer", json.loads(bytes(body[_LENGTH_BYTES:end]), object_hook=column))

@@ -16,29 +16,29 @@ Invariants:
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import math
 import queue
+import re
 import time
 import warnings
 from collections import deque
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from multiprocessing import resource_tracker
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from raidlab.errors import CellFailedError, CellLostError, EngineError, InputError
 from raidlab.run.cached import engine_digest
 from raidlab.run.interrupt import StopFlag, holding_signals
 from raidlab.run.pool import usable_cpus
 from raidlab.run.runner import KeyedAnswer, cell_answer, run_request
+from raidlab.written import WrittenAnswer
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-    from raidlab.results.answer import CellAnswer
-
 _LOOK_EVERY_S = 0.1
+_COUNT_EVERY_S = 1.0
 _PATIENCE_S = 10.0
 BATCH_S = 2.0
 # Batches a thread of the cluster: one that runs, one that waits beside it.
@@ -47,6 +47,8 @@ _AHEAD = 2
 _FIRST_GUESS_PER_S = 400_000.0
 # Dask's own bound unless it is told otherwise (distributed.scheduler.allowed-failures).
 _DEATHS = 3
+_REQUESTS = re.compile(r'"(?:measure|warmup)": \{[^{}]*"requests": (\d+)')
+_LEAF = '"kind": "member"'
 _ACCEPTED = "tcp://HOST:PORT or tls://HOST:PORT of a Dask scheduler, or local:N for N processes of this machine"
 
 
@@ -61,7 +63,7 @@ class _Asked(NamedTuple):
 class BatchAnswer(NamedTuple):
     """What a worker says of a batch: an answer or an error a cell, and how long it took."""
 
-    answers: list[CellAnswer | EngineError]
+    answers: list[WrittenAnswer | EngineError]
     seconds: float
 
 
@@ -70,10 +72,10 @@ def run_batch(requests: list[str], digest: str) -> BatchAnswer:
     if engine_digest() != digest:
         raise CellFailedError("a worker has joined the cluster that has another version of raidlab's engine")
     began = time.perf_counter()
-    answers: list[CellAnswer | EngineError] = []
+    answers: list[WrittenAnswer | EngineError] = []
     for request in requests:
         try:
-            answers.append(cell_answer(run_request(request)))
+            answers.append(WrittenAnswer.of(cell_answer(run_request(request))))
         except EngineError as error:
             answers.append(error)
             break
@@ -191,9 +193,10 @@ class DaskRunner:
         self._alone: Future[BatchAnswer] | None = None
         self._running: dict[Future[BatchAnswer], list[_Asked]] = {}
         self._ended: queue.SimpleQueue[Future[BatchAnswer]] = queue.SimpleQueue()
-        self._done: deque[tuple[Hashable, CellAnswer | EngineError]] = deque()
+        self._done: deque[tuple[Hashable, WrittenAnswer | EngineError]] = deque()
         self._work_per_s = _FIRST_GUESS_PER_S
         self._seen_work = self._seen_s = 0.0
+        self._counted, self._counted_s = 1, -math.inf
 
     def submit(self, key: Hashable, request: str) -> None:
         """Queue a request."""
@@ -227,9 +230,16 @@ class DaskRunner:
             return
         if not self._waiting or self._alone is not None:
             return
-        most = _AHEAD * max(self._cluster.threads, 1)
+        most = _AHEAD * self._threads()
         while len(self._running) < most and self._waiting:
             self._submit(self._batch(most))
+
+    def _threads(self) -> int:
+        """How many cells the cluster runs at once; asked now and then, as to ask takes longer than an answer."""
+        now_s = time.monotonic()
+        if now_s - self._counted_s >= _COUNT_EVERY_S:
+            self._counted, self._counted_s = max(self._cluster.threads, 1), now_s
+        return self._counted
 
     def _submit(self, batch: list[_Asked]) -> Future[BatchAnswer]:
         future = self._cluster.client.submit(
@@ -321,23 +331,20 @@ class DaskRunner:
         if self._running and self._cluster.client.status == "running":
             self._cluster.client.cancel(list(self._running), force=True)
         self._running.clear()
-        finished = [(key, answer) for key, answer in self._done if not isinstance(answer, EngineError)]
+        finished: list[KeyedAnswer] = [
+            (key, answer) for key, answer in self._done if not isinstance(answer, EngineError)
+        ]
         self._done.clear()
         return finished
 
 
 def work_of(request: str) -> float:
-    """How much work a cell is thought to be: its requests, times the members that each may have to do with."""
-    asked = json.loads(request)
-    limits: Iterable[dict[str, Any]] = (asked.get("warmup") or {}, asked.get("measure") or {})
-    requests = sum(limit.get("requests") or 0 for limit in limits) or 10_000
-    return float(requests * max(len(asked["members"]), _leaves(asked.get("tree"))))
+    """How much work a cell is thought to be: its requests, times the members that each may have to do with.
 
-
-def _leaves(tree: object) -> int:
-    if not isinstance(tree, dict):
-        return 1
-    return sum(_leaves(child) for child in tree.get("children", [])) or 1
+    Looked for in the text, as `raidlab.study.cell` writes it: to read the whole of it takes as long as to hand it out.
+    """
+    requests = sum(map(int, _REQUESTS.findall(request))) or 10_000
+    return float(requests * max(request.count(_LEAF), 1))
 
 
 def _task_name() -> str:

@@ -32,7 +32,7 @@ from raidlab.run.members import (
 )
 from raidlab.run.mounted import MountedFiles, mounted_files, on_live, runs_mounted, runs_raw
 from raidlab.run.pool import PoolRunner
-from raidlab.run.request import cell_request
+from raidlab.run.request import KnownParts, cell_request
 from raidlab.run.runner import InlineRunner, Runner
 from raidlab.run.session import Session
 from raidlab.run.stream_cells import CopySink, needs_machine
@@ -117,6 +117,11 @@ class Execution(Session):
             if members and self.status == "complete":
                 self._compare_with_second_tool(members)
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether the same study gives the same tables again: all is modelled, and no row of a request is kept."""
+        return self.records is None and all(target.name in SIMULATED for target in self.targets)
+
     def member_shape(self, target: str, array: str) -> tuple[int, int]:
         """Size and sector of an array's members on a target, in bytes."""
         live = self._live_section
@@ -130,8 +135,11 @@ class Execution(Session):
         """What the second tool measured."""
         return {"second_tool": self.second_tool} if self.second_tool else {}
 
-    def prepare(self) -> None:
-        """Check, before anything is made, that the targets are fit for this study, and that the engine would run it."""
+    def prepare(self, *, is_known: bool = False) -> None:
+        """Check, before anything is made, that the targets are fit for this study, and that the engine would run it.
+
+        Where it ``is_known`` what comes of it, the engine has run it.
+        """
         for target in self.targets:
             self._check_asks(target)
             if target.name == EMULATED:
@@ -139,7 +147,7 @@ class Execution(Session):
             if target.is_live:
                 self._prepare_live(target)
         found: dict[tuple[str, str], Problem] = {}
-        for target in self.targets:
+        for target in [] if is_known else self.targets:
             for name, member in self._stand_ins(target):
                 for problem in self._dry_problems(name, member, self.member_shape(name, "")[1]):
                     found.setdefault((problem.file, problem.where), problem)
@@ -389,6 +397,7 @@ class Execution(Session):
         *,
         files: MountedFiles | None = None,
         once: bool = False,
+        known: KnownParts | None = None,
     ) -> str:
         """The text of a cell over members, of which exactly one may stand for all."""
         if files is not None and cell.array.is_mounted:
@@ -403,6 +412,7 @@ class Execution(Session):
             quick=self.quick,
             hold_target_ns=hold_target_ns,
             once=once,
+            known=known,
         )
 
     def _on(self, target: Target, members: Members, files: MountedFiles | None) -> Iterator[Outcome]:
@@ -418,14 +428,15 @@ class Execution(Session):
         return self._emulated() if target.name == EMULATED else self._simulated(target)
 
     def _simulated(self, target: Target) -> Iterator[Outcome]:
-        geometry = self.loaded.geometry
+        geometry, known = self.loaded.geometry, KnownParts()
 
         def text_of(cell: Cell, hold_target_ns: int | None) -> str:
-            return self._request(cell, hold_target_ns, [geometry.device(target.name, cell.array.name).parameters])
+            model = geometry.device(target.name, cell.array.name)
+            return self._request(cell, hold_target_ns, [model.parameters], known=known)
 
         expansion = expand(self.loaded.study, target.name, seed=self.seed, quick=self.quick)
         title = f"simulating {geometry.devices[target.name].name}"
-        runner: Runner = PoolRunner(self.stop, records=self.records)
+        runner: Runner = PoolRunner(self.stop, records=self.records, written=True)
         if self.cluster is not None:
             runner, title = DaskRunner(self.cluster, self.stop), f"{title} on {self.cluster.address}"
         # Of a cell that is kept no row of a single request could be written.

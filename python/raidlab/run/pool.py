@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from raidlab.errors import CellFailedError, CellLostError, EngineError
 from raidlab.run.interrupt import StopFlag, holding_signals
 from raidlab.run.runner import KeyedAnswer, RecordPlace, cell_answer, record_place, run_request
+from raidlab.written import WrittenAnswer
 
 if TYPE_CHECKING:
     from raidlab.results.answer import CellAnswer
@@ -66,11 +67,14 @@ class _Worker:
 class PoolRunner:
     """Runs as many requests at once as it has workers, processes: one a processor by default.
 
-    ``records`` is the run folder, where each request is to leave a row.
+    ``records`` is the run folder, where each request is to leave a row. With ``written`` workers write their answers,
+    for who only puts them into a file.
     """
 
-    def __init__(self, stop: StopFlag, workers: int | None = None, records: Path | None = None) -> None:
-        self._stop, self._records = stop, records
+    def __init__(
+        self, stop: StopFlag, workers: int | None = None, records: Path | None = None, *, written: bool = False
+    ) -> None:
+        self._stop, self._records, self._written = stop, records, written
         self._most = workers or usable_cpus()
         self._workers: list[_Worker] = []
         self._queue: deque[tuple[Hashable, str]] = deque()
@@ -111,7 +115,7 @@ class PoolRunner:
                     key, request = self._queue.popleft()
                     worker.given.append((key, request))
                     with suppress(OSError):
-                        worker.pipe.send((request, record_place(self._records, key, request)))
+                        worker.pipe.send((request, record_place(self._records, key, request), self._written))
 
     def _hear(self, worker: _Worker) -> KeyedAnswer | None:
         """Take what a worker says; None where it says nothing of a cell."""
@@ -180,7 +184,7 @@ class PoolRunner:
 def _serve(pipe: Connection) -> None:
     """Answer, in a worker, what comes through the pipe, until it is closed."""
     ended = threading.Event()
-    asked: queue.SimpleQueue[tuple[str, RecordPlace | None]] = queue.SimpleQueue()
+    asked: queue.SimpleQueue[tuple[str, RecordPlace | None, bool]] = queue.SimpleQueue()
 
     def listen() -> None:
         while True:
@@ -202,7 +206,9 @@ def _serve(pipe: Connection) -> None:
             pipe.send(_work(*asked.get(), ended))
 
 
-def _work(request: str, records: RecordPlace | None, ended: threading.Event) -> CellAnswer | EngineError | None:
+def _work(
+    request: str, records: RecordPlace | None, written: bool, ended: threading.Event
+) -> CellAnswer | WrittenAnswer | EngineError | None:
     """Run one request, which may fail; None when it was ended early."""
     if ended.is_set():
         return None
@@ -210,7 +216,9 @@ def _work(request: str, records: RecordPlace | None, ended: threading.Event) -> 
         answer = run_request(request, lambda _share: not ended.is_set(), records)
     except EngineError as error:
         return error
-    return None if answer.get("interrupted") else cell_answer(answer)
+    if answer.get("interrupted"):
+        return None
+    return WrittenAnswer.of(cell_answer(answer)) if written else cell_answer(answer)
 
 
 def usable_cpus() -> int:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from raidlab.results.answer import CellAnswer
     from raidlab.run.interrupt import StopFlag
     from raidlab.run.stream_cells import CopySink
+    from raidlab.written import WrittenAnswer
 
 LATENESS = "lateness"
 # Of the disks' mean service time: what the engine accepts of the 99th percentile.
@@ -38,7 +39,7 @@ _KEY = re.compile(r"(\w+\[\d+\][\w.]*): ")
 # As an engine gives it: each has its own words (docs/internals/cell-contract.md).
 Answer = dict[str, Any]
 OnProgress = Callable[[float], bool]
-KeyedAnswer = tuple[Hashable, "CellAnswer"]
+KeyedAnswer = tuple[Hashable, "CellAnswer | WrittenAnswer"]
 
 
 class RecordPlace(NamedTuple):

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 
 from raidlab.errors import CellFailedError, CellLostError
 from raidlab.histogram import Histogram
-from raidlab.results.answer import CellAnswer, HoldAnswer, SearchPoint
+from raidlab.results.answer import CellAnswer, HoldAnswer, SearchPoint, read_answer
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.runner import Runner
 from raidlab.stats.order import interleaved
 from raidlab.study import Cell, Expansion, HoldTask, LoadPoint, make_cell
 from raidlab.study.expand import IDLE_DEPTH, derive_seed
 from raidlab.study.workload import IdleMultiple
+from raidlab.written import WrittenAnswer
 
 if TYPE_CHECKING:
     from raidlab._core import DepthSearch
@@ -104,10 +105,10 @@ class Schedule:
                 continue
             return None if done is None else self._outcome(str(done[0]), done[1])
 
-    def _outcome(self, name: str, answer: CellAnswer) -> CellOutcome:
+    def _outcome(self, name: str, answer: CellAnswer | WrittenAnswer) -> CellOutcome:
         # Only searches look back, and a sweep may have more cells than fit into memory.
         if self.expansion.holds:
-            self._answers[name] = answer
+            self._answers[name] = read_answer(answer)
         return CellOutcome(self._cells[name], self._orders[name], answer)
 
     def _hold_by_adjusting(self) -> Iterator[Outcome]:

@@ -49,9 +49,24 @@ class DerivedFrom:
 RatePerS = Annotated[float, DerivedFrom("rates_per_s")]
 
 
+# The text of each key of a cell.
+Parts = dict[str, str]
+
+
 def text_of(cell: Table) -> str:
     """The JSON text of a cell, with sorted keys; what is None is not written."""
-    return json.dumps(cell.model_dump(exclude_none=True), sort_keys=True, default=os.fspath)
+    return joined(parts_of(cell))
+
+
+def parts_of(cell: Table) -> Parts:
+    """The texts of a cell's keys."""
+    found = cell.model_dump(exclude_none=True)
+    return {key: json.dumps(value, sort_keys=True, default=os.fspath) for key, value in found.items()}
+
+
+def joined(parts: Parts) -> str:
+    """The text of a cell whose keys have these texts."""
+    return "{" + ", ".join([f'"{key}": {parts[key]}' for key in sorted(parts)]) + "}"
 
 
 class Limit(Table):

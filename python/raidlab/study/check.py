@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,13 +86,19 @@ class Geometry:
 
     def facts(self, array: str, member_bytes: int, sector_bytes: int) -> TreeFacts:
         """What the engine says about an array over members of a size: leaves, user bytes, tolerance, ..."""
-        from raidlab import _core
-
-        return _core.tree_facts(json.dumps(self.trees[array]), member_bytes, sector_bytes)
+        return _tree_facts(json.dumps(self.trees[array]), member_bytes, sector_bytes).copy()
 
     def device(self, target: str, array: str) -> DeviceModel:
         """The model of an array's members on a target of modelled devices."""
         return self.own_devices.get(array) or self.devices[target]
+
+
+@lru_cache(maxsize=4096)
+def _tree_facts(tree: str, member_bytes: int, sector_bytes: int) -> TreeFacts:
+    """What the engine says of a tree: every cell of a sweep asks for it."""
+    from raidlab import _core
+
+    return _core.tree_facts(tree, member_bytes, sector_bytes)
 
 
 def check_parts(parts: ValidParts, file: Path, report: Report) -> Geometry:

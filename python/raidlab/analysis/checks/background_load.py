@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import polars as pl
-
 from raidlab.analysis.checks.finding import PASS, UNKNOWN, WARN, Finding
 from raidlab.analysis.checks.members import MemberVerdict, moved_below, name_of, passed, unknown
 from raidlab.analysis.metrics import Analysis, Point
@@ -97,7 +95,7 @@ def _more(analysis: Analysis, point: Point) -> Iterator[tuple[str, tuple[float, 
         system["kind"] for member in analysis.run.live_members(point.array) if (system := member.get("filesystem"))
     }
     ways = ("read",) if kinds & set(_WRITE_MORE) else ("read", "write")
-    rows = analysis.run.devices.filter(pl.col("cell").is_in(point.cells))
+    rows = point.rows_of("devices")
     slack = len(point.rows) * _SLACK_BYTES + point.edge_bytes()
     for (device,), part in rows.partition_by(["device"], as_dict=True).items():
         moved = sum(float(part[f"{way}_bytes"].sum()) for way in ways)

@@ -18,14 +18,13 @@ NAME = "data_loss"
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """INVALID for each array and load with which data were lost; PASS where members failed and none were."""
-    told = analysis.run.checks.filter(pl.col("check") == NAME)
     failing = {
         array.name
         for array in analysis.run.study.array
         if sum(event.fail is not None for event in array.events) + len(array.missing) > 1
     }
     for point in analysis.points:
-        lost = told.filter(pl.col("cell").is_in(point.cells))
+        lost = point.rows_of("checks").filter(pl.col("check") == NAME)
         where = f"{point.array}, {point.workload}, {point.level}"
         if lost.height:
             repeats = f" So in {lost.height} of {len(point.rows)} repeats." if len(point.rows) > 1 else ""

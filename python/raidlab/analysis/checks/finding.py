@@ -60,9 +60,8 @@ def frame_of(findings: Iterable[Finding]) -> pl.DataFrame:
 
 def told_by_engine(analysis: Analysis, name: str, remedy: str) -> Iterator[Finding]:
     """What the engine says in its check ``name`` of each array and load, in the first repeat; a WARN has the remedy."""
-    told = analysis.run.checks.filter(pl.col("check") == name)
     for point in analysis.points:
-        rows = told.filter(pl.col("cell").is_in(point.cells[:1]))
+        rows = analysis.run.of_cells("checks", point.cells[:1]).filter(pl.col("check") == name)
         if rows.is_empty():
             continue
         where = f"{point.array}, {point.workload}, {point.level}{', first repeat' if len(point.cells) > 1 else ''}"

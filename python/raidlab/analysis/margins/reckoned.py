@@ -87,7 +87,7 @@ def _share_of_nearer(point: Point, tree: Tree) -> float:
     study = point.run.study
     array = next(one for one in study.array if one.name == point.array)
     copies = _copies(tree)
-    sums = point.run.members.filter(pl.col("cell").is_in(point.cells)).select("reads", "writes", "busy_ns", "seek_ns")
+    sums = point.rows_of("members").select("reads", "writes", "busy_ns", "seek_ns")
     if copies < 2 or (array.policy or study.policy).mirror_read.kind != "nearest" or sums["seek_ns"].null_count():
         return 1.0
     reads, writes, busy_ns, seek_ns = (float(sums[name].sum()) for name in sums.columns)
@@ -116,7 +116,7 @@ def _through(known: list[tuple[float, float]]) -> Demand:
 
 def busy_a_request(point: Point) -> list[float] | None:
     """Busy time of all members a request in each repeat; None where it was not recorded or the members were idle."""
-    members = point.run.members.filter(pl.col("cell").is_in(point.cells))
+    members = point.rows_of("members")
     if members.is_empty() or members["busy_ns"].null_count():
         return None
     servers = pl.col("servers").fill_null(1) if "servers" in members.columns else pl.lit(1)

@@ -6,8 +6,6 @@ nothing queues: with one request outstanding.
 
 from __future__ import annotations
 
-import polars as pl
-
 from raidlab.analysis.metrics.metric import Metric
 from raidlab.analysis.metrics.point import Point
 from raidlab.study.expand import IDLE_DEPTH
@@ -23,7 +21,7 @@ def disk_time_ms(point: Point) -> float | None:
     requests = point.total("all_requests")
     if point.load != "closed" or point.depth != IDLE_DEPTH or not requests:
         return None
-    waited_ns = float(point.run.members.filter(pl.col("cell").is_in(point.cells))["wait_ns"].sum())
+    waited_ns = float(point.rows_of("members")["wait_ns"].sum())
     return waited_ns / requests / 1e6 if waited_ns else None
 
 

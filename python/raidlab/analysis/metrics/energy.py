@@ -37,7 +37,7 @@ def disk_power_watts(point: Point) -> float | None:
     power, elapsed_ns = power_of(point), point.total("elapsed_ns")
     if power is None or not elapsed_ns:
         return None
-    rows = point.run.members.filter(pl.col("cell").is_in(point.cells) & pl.col("busy_ns").is_not_null())
+    rows = point.rows_of("members").filter(pl.col("busy_ns").is_not_null())
     if rows.is_empty():
         return None
     busy_ns = rows.select(_busy_ns().sum()).item()

@@ -201,8 +201,18 @@ class Point:
         operation : str
             ``read`` or ``write``.
         """
-        devices = self.run.devices.filter(pl.col("cell").is_in(self.cells))
+        devices = self.rows_of("devices")
         return float(devices[f"{operation}_bytes"].sum()), float(devices[f"asked_{operation}_bytes"].sum())
+
+    def rows_of(self, table: str) -> pl.DataFrame:
+        """The rows of a table of the run that are of its cells.
+
+        Parameters
+        ----------
+        table : str
+            Its name, as in `raidlab.results.tables.TABLES`.
+        """
+        return self.run.of_cells(table, self.cells)
 
     def edge_bytes(self) -> float:
         """Bytes that the devices may have moved on the other side of a window's edges: what was in flight there."""

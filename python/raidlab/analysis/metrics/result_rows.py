@@ -92,7 +92,7 @@ def times_of(each: Sequence[Histogram], means: Sequence[float | None], weights: 
 
 def target_rows(run: Run, point: Point, names: list[str]) -> list[Row]:
     """What each target of a point that has several did; throughput only, and the mean time at the target."""
-    members = run.members.filter(run.members["cell"].is_in(point.cells))
+    members = run.of_cells("members", point.cells)
     elapsed_s = point.total("elapsed_ns") / 1e9
     found = []
     for leaf, name in enumerate(names):

@@ -26,7 +26,7 @@ def throughput_mb_s(point: Point) -> float:
 
 def _streams_mb_s(point: Point, end: str) -> float | None:
     """What all streams with the array at this end moved until their last had ended; None where there are no streams."""
-    mine = point.run.streams.filter(pl.col("cell").is_in(point.cells))
+    mine = point.rows_of("streams")
     if mine.is_empty():
         return None
     cells = mine.filter(pl.col(end) == _ARRAY).group_by("cell").agg(pl.col("bytes").sum(), pl.col("elapsed_ns").max())

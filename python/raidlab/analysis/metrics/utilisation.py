@@ -47,15 +47,14 @@ class PathPart:
 
 def parts_of(point: Point) -> list[PathPart]:
     """The parts of the data path of a simulated point, the busiest first; empty where nothing tells."""
-    run, elapsed_ns = point.run, point.total("elapsed_ns")
+    elapsed_ns = point.total("elapsed_ns")
     if not elapsed_ns:
         return []
-    mine = pl.col("cell").is_in(point.cells)
     found = []
-    for name, rows in _grouped(run.stations.filter(mine), "station"):
+    for name, rows in _grouped(point.rows_of("stations"), "station"):
         share = _sum(rows, "busy_ns") / ((rows[0]["servers"] or 1) * elapsed_ns)
         found.append(PathPart(str(name), share, _wait(rows, ("visits",))))
-    members = _grouped(run.members.filter(mine & pl.col("busy_ns").is_not_null()), "leaf")
+    members = _grouped(point.rows_of("members").filter(pl.col("busy_ns").is_not_null()), "leaf")
     found += _of_members([rows for _, rows in members], elapsed_ns)
     return sorted(found, key=lambda part: -part.share)
 

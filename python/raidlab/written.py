@@ -1,0 +1,44 @@
+"""What is written as JSON: records of a run, and answers of which most are only put into a file.
+
+Invariants:
+
+- What a `WrittenAnswer` holds is put into files as it is, and read only by who asks for what is in it.
+- Importing this costs next to nothing: the simulator's workers write their answers with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+def json_text(record: Mapping[str, object], *, indent: int | None = None) -> str:
+    """A record as JSON: on one line, or indented with its keys in order."""
+    if indent is None:
+        return json.dumps(record, default=_plain, separators=(",", ":"))
+    return json.dumps(record, default=_plain, indent=indent, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class WrittenAnswer:
+    """An answer to a cell that ran to its end, as whoever simulated it wrote it."""
+
+    text: bytes
+
+    @classmethod
+    def of(cls, answer: Mapping[str, object]) -> WrittenAnswer:
+        """Write an answer."""
+        return cls(json_text(answer).encode())
+
+
+def _plain(value: Any) -> Any:
+    """NumPy values as plain ones, for JSON."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"cannot be written to JSON: {type(value)}")
