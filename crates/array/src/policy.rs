@@ -1,7 +1,20 @@
 //! Policies as values, and what a policy may know of the members.
 
+use raidlab_types::number::usize_from;
 use raidlab_types::{Extent, Lba};
 use serde::{Deserialize, Serialize};
+
+/// Units of a rebuild or a scrub in flight, whatever their length: one is written while the next is read.
+const LEAST_UNITS: usize = 2;
+
+/// How many units of the array's own work may be in flight.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UnitPlaces {
+    /// At most.
+    pub most: usize,
+    /// Where there were as many, the next begins below this.
+    pub most_again: usize,
+}
 
 /// Which copy of a mirror serves a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,6 +134,23 @@ impl Policy {
     /// Sectors of a row in which stripes are written; 1 where that is by sectors.
     pub(crate) fn row_sectors(&self, sector_bytes: u32) -> u64 {
         (self.parity_row_bytes / u64::from(sector_bytes)).max(1)
+    }
+
+    /// Whether rows of parity stripes stay in memory, each with all that is there of it.
+    pub(crate) fn keeps_rows(&self) -> bool {
+        self.stripe_cache_size > 0 && self.parity_row_bytes > 0
+    }
+
+    /// How many units of so many bytes of each member a rebuild or a scrub has in flight: with parity as many as the rows are
+    /// that are kept.
+    pub(crate) fn unit_places(&self, has_parity: bool, unit_bytes: u64) -> UnitPlaces {
+        if !has_parity || !self.keeps_rows() {
+            return UnitPlaces { most: LEAST_UNITS, most_again: LEAST_UNITS };
+        }
+        let rows = u64::from(self.stripe_cache_size) * self.parity_row_bytes;
+        let most = usize_from(rows / unit_bytes.max(1)).max(LEAST_UNITS);
+        // Once no row is idle, nobody gets one before a quarter are.
+        UnitPlaces { most, most_again: (most * 3).div_ceil(4) }
     }
 
     /// Whether a partial stripe is better written by read-modify-write, given the accesses each way takes.

@@ -50,7 +50,11 @@ fn random_machine_policy(rng: &mut CounterRng) -> Policy {
     let policy = random_policy(rng);
     let policy = as_md_in_parts(rng, policy);
     // Mostly windows of one stripe, so that requests have many.
-    Policy { window_bytes: [1, 1, 8, 1 << 20][rng.below(4) as usize], windows_in_flight: rng.below(4) as u32, ..policy }
+    let window_bytes = [1, 1, 8, 1 << 20][rng.below(4) as usize];
+    let windows_in_flight = rng.below(4) as u32;
+    // Units of the array's own work: two, or many; and rows that are read whole.
+    let stripe_cache_size = [0, 16][rng.below(2) as usize];
+    Policy { window_bytes, windows_in_flight, stripe_cache_size, ..policy }
 }
 
 /// What may go wrong in schedules of any seed: each alone, all at once, and more than the levels bear.

@@ -14,15 +14,13 @@ use super::{Array, Event, Owner};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{for_level, Level, Member, Personality};
 use crate::plan::{place, MemberViews, Plan, Planner, Scratch};
-use crate::policy::MemberState;
+use crate::policy::{MemberState, UnitPlaces};
 use crate::throttle::{Beside, Go, Pace, RebuildThrottle};
 use crate::weakness::Weakness;
 use raidlab_types::number::lcm;
 use raidlab_types::{Extent, Instant, LeafId, RequestError};
 use std::collections::VecDeque;
 
-/// Units of a rebuild in flight.
-const UNITS: usize = 2;
 /// The longest unit of a member.
 const UNIT_BYTES: u64 = 512 << 10;
 
@@ -52,6 +50,10 @@ pub(super) struct Rebuild {
     next: u64,
     rebuilt: u64,
     units: VecDeque<Unit>,
+    /// How many of these there may be.
+    places: UnitPlaces,
+    /// All places were taken, and it waits for idle ones.
+    is_full: bool,
     in_flight: u32,
     pace: Pace,
     /// Too little can be read, another has taken its place, or its members have gone.
@@ -62,7 +64,7 @@ impl Rebuild {
     /// One that has not begun; `above` are the ancestors that are locked.
     pub(super) fn new(
         (node, above): (NodeId, Vec<(NodeId, u32)>),
-        (end, unit): (u64, u64),
+        (end, unit, places): (u64, u64, UnitPlaces),
         pace: Pace,
         scrubs: bool,
     ) -> Rebuild {
@@ -75,7 +77,9 @@ impl Rebuild {
             unit,
             next: 0,
             rebuilt: 0,
-            units: VecDeque::with_capacity(UNITS),
+            units: VecDeque::with_capacity(places.most),
+            places,
+            is_full: false,
             in_flight: 0,
             pace,
             stopped: false,
@@ -83,8 +87,10 @@ impl Rebuild {
     }
 
     /// Whether a unit is left, and room for it.
-    fn has_more(&self) -> bool {
-        !self.stopped && self.next < self.end && self.units.len() < UNITS
+    fn has_more(&mut self) -> bool {
+        let most = if self.is_full { self.places.most_again } else { self.places.most };
+        self.is_full = self.units.len() >= most;
+        !self.stopped && self.next < self.end && !self.is_full
     }
 
     /// The locks of a unit: those that a write of the same stripes would take.
@@ -280,11 +286,12 @@ impl Array {
             other.leaves.retain(|leaf| !leaves.contains(leaf));
             other.stopped |= other.leaves.is_empty() && !other.scrubs;
         }
-        let sizes = measures(&self.layout, self.layout.node(node));
+        let (end, unit) = measures(&self.layout, self.layout.node(node));
         let has_parity = for_level!(self.layout.node(node), level => level.locks_stripes());
+        let places = self.policy.unit_places(has_parity, unit * u64::from(self.layout.sector_bytes()));
         let pace = Pace::new(self.throttle, has_parity, self.now);
         let above = locked(&self.layout, above);
-        self.rebuilds.insert(Rebuild { leaves, ..Rebuild::new((node, above), sizes, pace, false) });
+        self.rebuilds.insert(Rebuild { leaves, ..Rebuild::new((node, above), (end, unit, places), pace, false) });
         self.drop_stopped();
     }
 
@@ -306,8 +313,8 @@ impl Array {
         let sector_bytes = u64::from(self.layout.sector_bytes());
         let (requests, in_flight) = (self.requests_taken, self.requests.len() as u64);
         let is_rebuilding = self.is_rebuilding();
-        while let Some(rebuild) = self.rebuilds.get_mut(id).filter(|rebuild| rebuild.has_more()) {
-            if rebuild.scrubs && is_rebuilding {
+        while let Some(rebuild) = self.rebuilds.get_mut(id) {
+            if !rebuild.has_more() || rebuild.scrubs && is_rebuilding {
                 return;
             }
             match rebuild.pace.go(self.now, rebuild.beside(sector_bytes, requests, in_flight)) {

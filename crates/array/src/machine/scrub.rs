@@ -237,15 +237,16 @@ impl Array {
                 continue;
             }
             scrub.to_come.remove(place);
-            let sizes = measures_of_scrub(layout, id);
+            let (end, unit) = measures_of_scrub(layout, id);
             // What lies in a node that is lost is the business of the node above.
-            if views.is_lost(id) || sizes.0 == 0 {
+            if views.is_lost(id) || end == 0 {
                 continue;
             }
             let has_parity = for_level!(layout.node(id), level => level.locks_stripes());
+            let places = self.policy.unit_places(has_parity, unit * u64::from(layout.sector_bytes()));
             let pace = Pace::new(scrub.throttle, has_parity, self.now);
             let above = super::rebuild::locked_above(layout, id);
-            rebuilds.insert(Rebuild::new((id, above), sizes, pace, true));
+            rebuilds.insert(Rebuild::new((id, above), (end, unit, places), pace, true));
         }
         if !rebuilds.iter().any(|(_, work)| work.scrubs) {
             self.scrub = None;

@@ -52,7 +52,7 @@ impl StripePlanner<'_, '_> {
         if !wants_data && live == [false, false] {
             return Ok(());
         }
-        let mut recover = NONE;
+        let (mut recover, begun) = (NONE, self.work.reads.len());
         if (0..data).any(|column| !self.column_readable(band, column)) {
             recover = self.planner.compute(ComputeKind::Recover);
             self.restore_band(band, recover)?;
@@ -73,7 +73,21 @@ impl StripePlanner<'_, '_> {
             }
             self.reconstruct_band(band, compute);
         }
+        if self.planner.policy.keeps_rows() && !self.planner.scratch.scrubs {
+            self.read_rest(band, begun);
+        }
         Ok(())
+    }
+
+    /// Reads what is there of the band and nobody needs: a host that keeps rows fills them before it works anything out, of
+    /// RAID 6 with both parities. `begun`: reads before those of the band.
+    fn read_rest(&mut self, band: Band, begun: usize) {
+        for position in 0..self.row.layout.members {
+            let is_read = self.work.reads[begun..].iter().any(|read| read.child == position);
+            if !is_read && self.position_readable(band, position) {
+                self.work.reads.push(self.row.transfer(band, position, (Space::Discard, 0), NONE));
+            }
+        }
     }
 
     /// Whether the child at `position` is written, and does not hold yet what it should.
