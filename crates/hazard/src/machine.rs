@@ -400,10 +400,9 @@ impl Machine {
         }
         let mut rng = self.contents.child(self.now).draws();
         let throttle = random_throttle(&mut rng);
-        let member = &mut self.members[leaf];
-        member.iter_mut().for_each(|sector| *sector = rng.next_u64() as u8);
         let replaced = self.array.replace_member(Instant::from_ns(self.now), leaf as LeafId, throttle).is_ok();
         if replaced {
+            self.members[leaf].iter_mut().for_each(|sector| *sector = rng.next_u64() as u8);
             (self.dead[leaf], self.answers[leaf]) = (false, false);
             self.bad.retain(|&(l, _)| l != leaf);
         }
@@ -421,18 +420,20 @@ impl Machine {
     pub fn rot_and_mend(&mut self) {
         // Nothing else goes wrong meanwhile.
         self.given.given = Some(Vec::new());
+        // What was drawn before depends on whether faults are drawn or given, and this must not.
+        let mut rng = self.contents.child(self.now).draws();
         let is_whole = |l: usize| !self.dead[l] && self.array.member(l as LeafId).is_whole();
         let is_bad = |l: usize| self.bad.iter().any(|&(leaf, _)| leaf == l);
         let rottable = super::trees::rottable(&self.tree, &|l| is_whole(l) && !is_bad(l));
         for (leaf, may_rot) in rottable {
-            if self.scrubs.below(2) == 0 {
+            if rng.below(2) == 0 {
                 continue;
             }
             let offset = self.array.layout().data_offset(leaf as LeafId);
-            for _ in 0..1 + self.scrubs.below(3) {
-                let lba = self.scrubs.below(self.sizes[leaf]);
+            for _ in 0..1 + rng.below(3) {
+                let lba = rng.below(self.sizes[leaf]);
                 if lba >= offset && may_rot(lba - offset) {
-                    self.members[leaf][lba as usize] ^= 1 + self.scrubs.below(255) as u8;
+                    self.members[leaf][lba as usize] ^= 1 + rng.below(255) as u8;
                 }
             }
         }

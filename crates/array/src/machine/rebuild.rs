@@ -189,11 +189,10 @@ impl Array {
         throttle: RebuildThrottle,
     ) -> Result<(), RequestError> {
         debug_assert!(!self.views.leaf(leaf).writes(), "member {leaf} is there");
-        self.now = now;
         if self.source_of(leaf).is_none() {
             return Err(RequestError::BeyondTolerance { node: self.layout.volume_node(0), extent: None });
         }
-        self.throttle = throttle;
+        (self.now, self.throttle) = (now, throttle);
         if self.views.is_weak(Weakness::NewMemberIsBelieved) {
             self.set_member_state(leaf, MemberState::Online);
             return Ok(());
