@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from raidlab._core import device_user
 from raidlab.errors import InputError, RefusedError
 from raidlab.measure import BudgetFlags, Drive, LoadFlags, RequestedTimes, WorkloadFlags, request_of_flags
 from raidlab.measure.places import NULL_BYTES, short_name, wanted_targets
 from raidlab.measure.plan import TOTAL, check_depths, check_drive, study_of, subjects_of, toml_text
 from raidlab.measure.words import load_document, parse_kind, validated, workload_document
-from raidlab.run.members import is_read_only
 from raidlab.study.schema import Study
 
 MIB = 1 << 20
@@ -212,16 +212,25 @@ def test_small_files_twins_and_stray_destroy_are_refused(tmp_path: Path) -> None
         wanted(["null"], destroy=["/dev/null"])
 
 
-def test_a_block_device_is_written_only_when_it_is_given_up() -> None:
-    devices = [device for device in sorted(Path("/dev").iterdir()) if device.is_block_device()]
-    readable = [device for device in devices if _size(device) and not is_read_only(device)]
-    if not readable:
-        pytest.skip("no block device with a size here")
-    device = str(readable[0])
+def test_a_block_device_is_written_only_when_it_is_given_up(tmp_path: Path, loops: Callable[[Path], str]) -> None:
+    backing = tmp_path / "backing.img"
+    backing.write_bytes(bytes(1 << 20))
+    device = loops(backing)
     assert wanted([device])[0].places[0].given_up is False
     with pytest.raises(RefusedError, match=f"--destroy {device}"):
         wanted([device], writes=True)
     assert wanted([device], writes=True, destroy=[device])[0].places[0].given_up
+
+
+def test_a_block_device_that_is_in_use_is_refused_whatever_is_asked() -> None:
+    # Not loop devices, which other tests take and leave meanwhile.
+    devices = [one for one in sorted(Path("/dev").iterdir()) if one.is_block_device() and "loop" not in one.name]
+    used = [str(one) for one in devices if _size(one) and device_user(str(one)) is not None]
+    if not used:
+        pytest.skip("no block device here that is in use")
+    for device in used:
+        with pytest.raises(RefusedError, match=f"^--destroy: {device} is "):
+            wanted([device], destroy=[device])
 
 
 def _size(device: Path) -> int:
