@@ -17,6 +17,7 @@ from pathlib import Path
 
 from raidlab.errors import InputError, RefusedError
 from raidlab.run.members import device_bytes, is_read_only
+from raidlab.run.targets import refuse_used
 from raidlab.run.volumes import PAGE_BYTES, usable_bytes
 from raidlab.study.cell import Opaque
 from raidlab.study.find import did_you_mean, looks_like_path
@@ -123,8 +124,6 @@ def wanted_targets(
         For a block device that would be written and is not given up.
     """
     given_up = {Path(device).resolve() for device in destroy}
-    from raidlab._core import device_user
-
     found = [_with_span(_target(word, given_up, file_bytes), span) for word in words]
     places = [place for target in found for place in target.places]
     _check_once(places)
@@ -134,8 +133,8 @@ def wanted_targets(
             "--destroy", "is no target", value=f"'{sorted(unused)[0]}'", accepted="only devices that are also targets"
         )
     for place in places:
-        if place.given_up and (user := device_user(str(place.path))) is not None:
-            raise RefusedError(f"--destroy: {place.word} is {user}: it is never written, whatever is said")
+        if place.given_up and place.path is not None:
+            refuse_used(place.path, "--destroy")
         if writes and place.kind == "block" and not place.given_up:
             raise RefusedError(
                 f"TARGET: '{place.word}': is a block device, and this workload writes; nothing was touched; "

@@ -734,6 +734,17 @@ class Ending(TypedDict):
     live_engine: LiveEngine | None
 
 
+def complete_ending() -> Ending:
+    """How a run ends that only models, once all of it was done."""
+    return {
+        "status": "complete",
+        "failure": None,
+        "interrupted_by": None,
+        "live_members": [],
+        "live_engine": None,
+    }
+
+
 class MoreFacts(TypedDict, total=False):
     """What only some commands know of a run when it ends."""
 

@@ -34,6 +34,7 @@ from raidlab.results.facts import (
     Status,
     StudyFacts,
     Trace,
+    complete_ending,
 )
 from raidlab.results.finish import RUN, begun, ended, write_kept, write_run
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
@@ -266,15 +267,8 @@ class RunWriter:
 
         A `ChangedError` for a table that is not what it was: the run can be made as if there were none.
         """
-        ending: Ending = {
-            "status": "complete",
-            "failure": None,
-            "interrupted_by": None,
-            "live_members": [],
-            "live_engine": None,
-        }
         try:
-            write_kept(self.folder, self._ended(ending), tables, self._identity)
+            write_kept(self.folder, self._ended(complete_ending()), tables, self._identity)
         except OSError as error:
             raise self._unwritten(error) from None
         self._parts.close()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
-from raidlab.results.facts import BegunNow, Ending, Facts
+from raidlab.results.facts import BegunNow, Facts, complete_ending
 from raidlab.results.folder import Ranks, cell_record, study_facts
 from raidlab.results.load import Run
 from raidlab.results.outcome import CellOutcome
@@ -37,15 +37,8 @@ def run_in_memory(loaded: LoadedStudy, outcomes: Sequence[CellOutcome]) -> Run:
         "host": {"cpu": None, "cpus": None, "memory_kib": None, "kernel": "", "machine": "", "python": ""},
         "times": {"started": now, "sessions": [{"started": now, "ended": now}]},
     }
-    ending: Ending = {
-        "status": "complete",
-        "failure": None,
-        "interrupted_by": None,
-        "live_members": [],
-        "live_engine": None,
-    }
     return Run(
         Path(),
-        cast(Facts, {**study_facts(loaded), **begun, **ending}),
+        cast(Facts, {**study_facts(loaded), **begun, **complete_ending()}),
         tables=frames(sorted(records, key=lambda record: record["rank"]), []),
     )

@@ -80,17 +80,23 @@ class Target:
 
     def refuse_used(self) -> None:
         """Refuse devices that are given up and in use, whatever else may be wrong with what is asked."""
-        from raidlab import _core
-
         for place in (*self.places, *self.volumes.values()):
-            user = _core.device_user(str(place.path)) if place.given_up else None
-            if user is not None:
-                raise RefusedError(f"--on: {place.path} is {user}: it is never written, whatever is said")
+            if place.given_up and place.path is not None:
+                refuse_used(place.path, "--on")
 
     def refuse_writes(self) -> None:
         """Refuse block devices that are not given up; for a study that writes."""
         for place in self.places:
             refuse_write(place, "--on")
+
+
+def refuse_used(path: Path, where: str) -> None:
+    """Refuse a device that is mounted or held by a driver; ``where`` it is named."""
+    from raidlab import _core
+
+    user = _core.device_user(str(path))
+    if user is not None:
+        raise RefusedError(f"{where}: {path} is {user}: it is never written, whatever is said")
 
 
 def refuse_write(place: LivePlace, where: str) -> None:

@@ -45,10 +45,8 @@ pub(crate) fn prepared(model: &FlashModel, seed: Seed) -> Ftl {
         return Ftl::new(model.geometry, model.spec.victim, model.spec.placement);
     }
     let state = (model.geometry, model.spec.victim, model.spec.placement, model.spec.initial);
-    let mut ftl = match model.spec.initial {
-        Initial::Steady => Ftl::clone(&kept((state, Some(seed)))),
-        Initial::Filled | Initial::Fresh => Ftl::clone(&kept((state, None))),
-    };
+    let own = (model.spec.initial == Initial::Steady).then_some(seed);
+    let mut ftl = Ftl::clone(&kept((state, own)));
     ftl.begin();
     ftl
 }

@@ -90,9 +90,9 @@ def times_of(each: Sequence[Histogram], means: Sequence[float | None], weights: 
     return found
 
 
-def target_rows(run: Run, point: Point, names: list[str]) -> list[Row]:
+def target_rows(point: Point, names: list[str]) -> list[Row]:
     """What each target of a point that has several did; throughput only, and the mean time at the target."""
-    members = run.of_cells("members", point.cells)
+    members = point.rows_of("members")
     elapsed_s = point.total("elapsed_ns") / 1e9
     found = []
     for leaf, name in enumerate(names):

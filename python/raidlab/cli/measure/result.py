@@ -82,7 +82,7 @@ def _cost_row(analysis: Analysis, index: int, point: Point) -> Row:
         **dict(zip(keys, identity(point), strict=True)),
         **{kind: analysis.values[index][kind] for kind in COSTS},
         "depth_mean": point.weighted_mean("depth_mean"),
-        "targets": target_rows(analysis.run, point, names) if len(names) > 1 else [],
+        "targets": target_rows(point, names) if len(names) > 1 else [],
     }
 
 
@@ -192,7 +192,7 @@ def half_width(row: Row, name: str) -> str | None:
 def _targets(analysis: Analysis, point: Point, names: list[str], scale: float) -> Text:
     """Each target of several that were measured at once: how it shared in the last line above."""
     text = Text(f"  of this, each target (mean: time at the target), {point.level}\n", style="dim")
-    for row in target_rows(analysis.run, point, names):
+    for row in target_rows(point, names):
         mean = row["service_time_ns_mean"]
         times = None if mean is None else mean / scale
         figures = [figure(row["iops"]), figure(row["throughput_mb_s"]), figure(times)]

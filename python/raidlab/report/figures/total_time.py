@@ -72,7 +72,8 @@ def _panel(times: Times, unit: str, what: str, names: list[str]) -> Panel:
 
 
 def _chart(marks: list[Mark], names: list[str], unit: str, what: str) -> Chart:
-    colours = {name: colour for name, colour in colours_of(names).items() if name in shown_of(names, marks)}
+    colours, shown = colours_of(names), shown_of(names, marks)
+    colours = {name: colours[name] for name in names if name in shown}
     base = alt.Chart(data_of(marks)).encode(
         x=alt.X("x:Q", title=what, axis=alt.Axis(tickCount=6, tickMinStep=1)),
         y=alt.Y("value:Q", title=f"total time ({unit})", axis=alt.Axis(tickCount=5)),
