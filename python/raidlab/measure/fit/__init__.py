@@ -450,8 +450,8 @@ def _notes(found: FittedDevice) -> Iterator[str]:
     for one in arrivals:
         if one.log_error > math.log(_CACHE_FACTOR):
             yield (
-                f"{one.measured.situation.name}, took {one.measured.mean_ns / 1e3:.3g} us, and "
-                f"{one.modelled.mean_of_all_ns / 1e3:.3g} us in the model: the device answers before it is done (a "
+                f"{one.measured.situation.name}, took {format_time_ns(one.measured.mean_ns)}, and "
+                f"{format_time_ns(one.modelled.mean_of_all_ns)} in the model: the device answers before it is done (a "
                 "cache, or credit of a limit?), which the model does not know; arrays that leave it time will be "
                 "faster than predicted"
             )
@@ -461,7 +461,7 @@ def _notes(found: FittedDevice) -> Iterator[str]:
             f"a processor was busy for {100 * busiest.processor_share:.0f} % of '{busiest.situation.name}': members "
             "that share it will wait for one another, which the model does not know"
         )
-    warning = fit_warning("it", {"error_percent": found.error_percent})
+    warning = fit_warning("the device", {"error_percent": found.error_percent})
     if warning is not None:
         yield warning
     if not any(one.situation.op == "write" for one in fitted):
