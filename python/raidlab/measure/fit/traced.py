@@ -15,6 +15,7 @@ Invariants:
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -195,11 +196,11 @@ def _rows(of: TracedRequests, capacity: int) -> list[dict[str, Plain]]:
             if len(chosen) >= _LEAST_IN_ROW:
                 parts = _by_distance(of, chosen, capacity) if place == "random" else [({}, chosen)]
                 slope = _ns_per_sector(of, [part for _, part in parts])
-                sizes = {int(of.sectors[chosen].min()), int(of.sectors[chosen].max())}
+                least, most = int(of.sectors[chosen].min()), int(of.sectors[chosen].max())
                 found += [
                     {"op": op, "place": place} | within | _times(of, part, size, slope)
                     for within, part in parts
-                    for size in sorted(sizes)
+                    for size in ((least, most) if slope and least < most else (most,))
                 ]
     return found
 
@@ -229,13 +230,20 @@ def _by_distance(
 
 
 def _ns_per_sector(of: TracedRequests, parts: list[npt.NDArray[np.intp]]) -> float:
-    """How much longer a request takes for each sector, among requests of similar distances; least squares."""
+    """How much longer a request takes for each sector, among requests of similar distances, by least squares.
+
+    None is longer where that may be chance: within three standard errors of nothing.
+    """
     sectors, took = (
         np.concatenate([values[part] - values[part].mean() for part in parts])
         for values in (of.sectors.astype(np.float64), of.took_ns.astype(np.float64))
     )
     spread = float(np.sum(sectors**2))
-    return max(0.0, float(np.sum(sectors * took)) / spread) if spread else 0.0
+    if not spread:
+        return 0.0
+    slope = float(np.sum(sectors * took)) / spread
+    error = math.sqrt(float(np.mean((took - slope * sectors) ** 2)) / spread)
+    return slope if slope > 3 * error else 0.0
 
 
 def _times(of: TracedRequests, chosen: npt.NDArray[np.intp], sectors: int, slope: float) -> dict[str, Plain]:
