@@ -33,6 +33,7 @@ from raidlab.measure.fit.situations import Situation, situations, slots
 from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us
 from raidlab.measure.fit.timed import TimedModel, sector_of
 from raidlab.measure.fit.traced import fit_trace
+from raidlab.study.device import load_device
 from raidlab.study.load import load_study_text
 
 MIB = 1 << 20
@@ -105,6 +106,18 @@ def test_reads_that_wait_for_writes_are_predicted() -> None:
     blind["measured"] = [row for row in blind["measured"] if "read" not in row]
     measured = [one.measured for one in fitted.held_out if one.situation.op == "mixed"]
     assert min(one.rate_error_percent for one in predicted(blind, measured, seed=1)) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("drive", ["ssd-sata", "ssd-nvme"])
+def test_a_flash_drive_is_predicted_while_it_is_read_and_written(drive: str, tmp_path: Path) -> None:
+    parameters, capacity = load_device(drive, tmp_path).parameters, 858_000 * MIB
+    fitted = fit_model(parameters, capacity, FitRequest("flash", 240_000_000_000, kind="table"))
+    errors = {one.situation.name: one.rate_error_percent for one in fitted.held_out}
+    assert sum(one.situation.op == "mixed" for one in fitted.held_out) == 3
+    assert max(map(abs, errors.values())) < 10, errors
+    writes = [abs(error) for name, error in errors.items() if "writes" in name]
+    assert len(writes) == 10 and max(writes) < 5, errors
 
 
 def rates(device: dict[str, Any], folder: Path) -> dict[tuple[str, str, int], float]:

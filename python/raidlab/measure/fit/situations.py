@@ -48,7 +48,7 @@ _QUICK_SIZES, _QUICK_DEPTHS = (4 * KIB, 128 * KIB), (1, 4, 16, 32)
 _NEAR_SPANS, _QUICK_NEAR_SPANS = (1 / 4096, 1 / 256, 1 / 16), (1 / 256, 1 / 16)
 _NEAR, _QUICK_NEAR = ((4 * KIB, 256 * KIB), (1, 8)), ((4 * KIB, 128 * KIB), (1, 16))
 _NEAR_HELD_OUT = 1 / 64
-_MIXED, _QUICK_MIXED = ((4 * KIB, 32 * KIB, 256 * KIB), (1, 8, 32)), ((4 * KIB, 128 * KIB), (1, 8))
+_MIXED, _QUICK_MIXED = ((4 * KIB, 12 * KIB, 48 * KIB, 256 * KIB), (1, 4, 16, 32)), ((4 * KIB, 128 * KIB), (1, 8))
 # So many requests of a loop fit into the part of a device to which it keeps.
 _LEAST_APART = 4
 

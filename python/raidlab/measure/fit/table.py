@@ -246,6 +246,15 @@ def most_served(measured: Sequence[Measured]) -> int:
     return max(knees)
 
 
+def least_served(measured: Sequence[Measured]) -> int:
+    """How many must be served at a time for requests of either kind in a mix to wait no longer than they took.
+
+    With ``n`` there and ``c`` served, each waits the share ``1 - c / n`` of the mean of all (`_row`).
+    """
+    mixes = [one for one in measured if one.situation.reads is not None]
+    return max((math.ceil(one.situation.depth * (1 - one.mean_ns / one.mean_of_all_ns)) for one in mixes), default=1)
+
+
 def most_rates(samples: Sequence[Sample], op: Op, size_bytes: int) -> float:
     """The most random requests a second that closed loops got."""
     rates = [
