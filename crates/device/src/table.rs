@@ -95,8 +95,8 @@ pub(crate) struct SituationTable {
     last: [(u64, u64, MeasuredOp); REMEMBERED],
     next: usize,
     /// How many of `last` there are, and how many of them are writes.
-    done: u32,
-    writes: u32,
+    done: usize,
+    writes: usize,
 }
 
 #[derive(Debug)]
@@ -248,17 +248,17 @@ impl SituationTable {
         if others == 0 {
             0.0
         } else {
-            f64::from(others) / f64::from(self.done)
+            f64_from(others as u64) / f64_from(self.done as u64)
         }
     }
 
     fn remember(&mut self, command: &Command, op: MeasuredOp) {
-        if self.done == REMEMBERED as u32 {
-            self.writes -= u32::from(self.last[self.next].2 == MeasuredOp::Write);
+        if self.done == REMEMBERED {
+            self.writes -= usize::from(self.last[self.next].2 == MeasuredOp::Write);
         } else {
             self.done += 1;
         }
-        self.writes += u32::from(op == MeasuredOp::Write);
+        self.writes += usize::from(op == MeasuredOp::Write);
         self.last[self.next] = (command.lba, command.end(), op);
         self.next = (self.next + 1) % REMEMBERED;
     }
