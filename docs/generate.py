@@ -357,7 +357,7 @@ def cli() -> list[str]:
         rows = [(f"`{item.metavar}`", item.help or "", "needed") for item in arguments]
         for item in options:
             metavar = f" {item.metavar}" if item.metavar else "" if item.is_flag else " VALUE"
-            shown = "off" if item.is_flag else "none" if item.default in (None, (), []) else f"`{item.default}`"
+            shown = "off" if item.is_flag else "none" if item.default in (None, "", (), []) else f"`{item.default}`"
             rows.append((f"`{item.opts[0]}{metavar}`", item.help or "", shown))
         lines += [f"### {name}", "", f"`{usage}`", "", summary, ""]
         if rows:

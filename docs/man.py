@@ -74,7 +74,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
         yield _item(str(item.metavar), item.help or "", font="I")
     for item in options:
         metavar = item.metavar or ("" if item.is_flag else "VALUE")
-        default = "" if item.is_flag or item.default in (None, (), []) else f" Default: {item.default}."
+        default = "" if item.is_flag or item.default in (None, "", (), []) else f" Default: {item.default}."
         yield _item(f"{', '.join(item.opts)} {metavar}".strip(), f"{item.help or ''}{default}")
 
 

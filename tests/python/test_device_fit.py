@@ -33,6 +33,7 @@ from raidlab.measure.fit.situations import Situation, situations, slots
 from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us
 from raidlab.measure.fit.timed import TimedModel, sector_of
 from raidlab.measure.fit.traced import fit_trace
+from raidlab.study.device import load_device
 from raidlab.study.load import load_study_text
 
 MIB = 1 << 20
@@ -72,13 +73,51 @@ def model_of(fitted: FittedDevice) -> dict[str, Any]:
 def test_a_known_device_comes_back(known: FittedDevice) -> None:
     assert known.document["servers"] == 4
     assert "throttle" not in known.document
-    rows = {(row["op"], row["place"], row["bytes"], row["depth"]): row["us"] for row in known.document["measured"]}  # type: ignore[index, union-attr, call-overload]
-    # 200 us and 2 ns a byte; the histogram's buckets are 1/64 wide at most.
+    keys = ("op", "place", "bytes", "depth", "read")
+    rows = {tuple(row.get(key) for key in keys): row["us"] for row in known.document["measured"]}  # type: ignore[union-attr, index, call-overload]
+    # 200 us and 2 ns a byte, among others too; the histogram's buckets are 1/64 wide at most.
     for size in (4096, 131072):
-        assert rows["read", "random", size, 1] == pytest.approx([200 + size * 2e-3] * len(PROBABILITIES), rel=0.02)
-        assert rows["write", "random", size, 4] == pytest.approx([80 + size * 5e-3] * len(PROBABILITIES), rel=0.02)
+        for among in (None, 0.3, 0.8):
+            read_us, write_us = 200 + size * 2e-3, 80 + size * 5e-3
+            assert rows["read", "random", size, 1, among] == pytest.approx([read_us] * len(PROBABILITIES), rel=0.02)
+            assert rows["write", "random", size, 1, among] == pytest.approx([write_us] * len(PROBABILITIES), rel=0.02)
+        assert rows["write", "random", size, 4, None] == pytest.approx([write_us] * len(PROBABILITIES), rel=0.02)
     assert known.error_percent < 2
     assert abs(known.drift_percent) < 0.1
+
+
+def test_reads_that_wait_for_writes_are_predicted() -> None:
+    """As in flash: a read takes 5 times as long where half of what goes on is writes, and 2 in 10 delay it a little."""
+    alone: list[dict[str, Any]] = [
+        {"op": "read", "bytes": 4096, "depth": 1, "us": [90, 110]},
+        {"op": "write", "bytes": 4096, "depth": 1, "us": [30, 40]},
+    ]
+    among: list[dict[str, Any]] = [
+        {"op": "read", "read": 0.8, "bytes": 4096, "depth": 1, "us": [100, 300]},
+        {"op": "read", "read": 0.4, "bytes": 4096, "depth": 1, "us": [200, 800]},
+        {"op": "write", "read": 0.5, "bytes": 4096, "depth": 1, "us": [20, 60]},
+    ]
+    device = {"kind": "empirical", "capacity_bytes": CAPACITY, "sector_bytes": 4096, "probabilities": [0, 1]}
+    fitted = fit_model(device | {"measured": alone + among}, CAPACITY, FitRequest("flash", 20_000_000_000, quick=True))
+    mixes = [abs(one.rate_error_percent) for one in fitted.held_out if one.situation.op == "mixed"]
+    assert len(mixes) == 2 and max(mixes) < 5
+    # The same device, without what was measured of mixes, is far off.
+    blind = model_of(fitted)
+    blind["measured"] = [row for row in blind["measured"] if "read" not in row]
+    measured = [one.measured for one in fitted.held_out if one.situation.op == "mixed"]
+    assert min(one.rate_error_percent for one in predicted(blind, measured, seed=1)) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("drive", ["ssd-sata", "ssd-nvme"])
+def test_a_flash_drive_is_predicted_while_it_is_read_and_written(drive: str, tmp_path: Path) -> None:
+    parameters, capacity = load_device(drive, tmp_path).parameters, 858_000 * MIB
+    fitted = fit_model(parameters, capacity, FitRequest("flash", 240_000_000_000, kind="table"))
+    errors = {one.situation.name: one.rate_error_percent for one in fitted.held_out}
+    assert sum(one.situation.op == "mixed" for one in fitted.held_out) == 3
+    assert max(map(abs, errors.values())) < 10, errors
+    writes = [abs(error) for name, error in errors.items() if "writes" in name]
+    assert len(writes) == 10 and max(writes) < 5, errors
 
 
 def rates(device: dict[str, Any], folder: Path) -> dict[tuple[str, str, int], float]:

@@ -53,11 +53,12 @@ def _started(text: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def _wait_for(what: str, found: Callable[[], object]) -> None:
-    for _ in range(600):
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
         if found():
             return
         time.sleep(0.05)
-    raise AssertionError(f"{what}: not within 30 s")
+    raise AssertionError(f"{what}: not within {PATIENCE_S} s")
 
 
 def _workers(process: subprocess.Popen[str]) -> list[int]:

@@ -208,8 +208,10 @@ def test_small_files_twins_and_stray_destroy_are_refused(tmp_path: Path) -> None
         wanted([str(small)])
     with pytest.raises(InputError, match="is given twice"):
         wanted([str(file), f"{tmp_path}/../{tmp_path.name}/file"])
-    with pytest.raises(InputError, match=r"--destroy: .* is no target"):
+    with pytest.raises(InputError, match=r"--destroy: .* is no block device that is a target"):
         wanted(["null"], destroy=["/dev/null"])
+    with pytest.raises(InputError, match=r"--destroy: .* is no block device that is a target"):
+        wanted([str(file)], destroy=[str(file)])
 
 
 def test_a_block_device_is_written_only_when_it_is_given_up(tmp_path: Path, loops: Callable[[Path], str]) -> None:

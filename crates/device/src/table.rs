@@ -5,6 +5,8 @@
 //! from. Both are times by how many are there, in service and waiting, when a service begins. Between sizes and between such
 //! numbers times are interpolated at the same probability; below the least size they are that size's, above the greatest they
 //! grow on as between the last two. Distances are classes: a disk that turns is faster where its arm need not go far.
+//! A device that does both reads and writes serves each otherwise than alone (in flash a read waits for the write that its
+//! die is at), so times are interpolated too by the share of reads among the last operations.
 //!
 //! Invariants:
 //! - A time is a function of (probability, situation) and does not fall with the probability.
@@ -36,6 +38,9 @@ pub struct MeasuredSpec {
     /// distance. None: as far as there is.
     #[serde(default)]
     pub within_bytes: Option<u64>,
+    /// The share of reads among all that was asked for meanwhile. None: nothing but this operation; of a rewrite, its read.
+    #[serde(default)]
+    pub read: Option<f64>,
     /// Bytes of an operation.
     pub bytes: u64,
     /// Operations there, in service and waiting, this one too: the depth of the closed loop.
@@ -71,6 +76,15 @@ impl MeasuredSpec {
     pub(crate) fn is_write(&self) -> bool {
         self.op == MeasuredOp::Write
     }
+
+    /// The share of operations of the other kind.
+    fn others(&self) -> f64 {
+        match (self.op, self.read) {
+            (_, None) => 0.0,
+            (MeasuredOp::Read, Some(read)) => 1.0 - read,
+            (MeasuredOp::Write, Some(read)) => read,
+        }
+    }
 }
 
 /// All situations, and what the device did last.
@@ -80,6 +94,9 @@ pub(crate) struct SituationTable {
     /// Start, end and kind of the last operations, from the oldest at `next` round.
     last: [(u64, u64, MeasuredOp); REMEMBERED],
     next: usize,
+    /// How many of `last` there are, and how many of them are writes.
+    done: usize,
+    writes: usize,
 }
 
 #[derive(Debug)]
@@ -87,6 +104,15 @@ struct MeasuredSituations {
     probabilities: Vec<f64>,
     /// By operation and place; empty where nothing was measured.
     situations: [[Vec<OneDistance>; 3]; 2],
+    /// By operation: what was measured among those of the other kind, by their share.
+    mixes: [Vec<OneMix>; 2],
+}
+
+/// All that was measured among so many of the other kind, by size.
+#[derive(Debug)]
+struct OneMix {
+    others: f64,
+    sizes: Vec<OneSize>,
 }
 
 /// All that was measured of operations so far from the one before, by size.
@@ -153,26 +179,34 @@ impl SituationTable {
             return Err(SpecError::new("probabilities", "must rise from 0 to 1"));
         }
         let mut situations: [[Vec<OneDistance>; 3]; 2] = Default::default();
+        let mut mixes: [Vec<OneMix>; 2] = Default::default();
         for (index, row) in rows.iter().enumerate() {
             check(row, probabilities.len())
                 .map_err(|(key, message)| SpecError::new(format!("measured[{index}].{key}"), message))?;
-            enter(&mut situations[row.op as usize][row.place as usize], row)
-                .map_err(|message| SpecError::new(format!("measured[{index}].depth"), message))?;
+            let sizes = if row.read.is_none() {
+                sizes_within(&mut situations[row.op as usize][row.place as usize], row)
+            } else {
+                sizes_among(&mut mixes[row.op as usize], row)
+            };
+            enter(sizes, row).map_err(|message| SpecError::new(format!("measured[{index}].depth"), message))?;
         }
         for (op, name) in [(MeasuredOp::Read, "reads"), (MeasuredOp::Write, "writes")] {
             let of = &situations[op as usize];
-            if of[0].is_empty() && (op == MeasuredOp::Read || of.iter().any(|distances| !distances.is_empty())) {
+            let is_there = !mixes[op as usize].is_empty() || of.iter().any(|distances| !distances.is_empty());
+            if of[0].is_empty() && (op == MeasuredOp::Read || is_there) {
                 return Err(SpecError::new(
                     "measured",
                     format!("has no {name} at random places, which stand for all others"),
                 ));
             }
         }
-        Ok(SituationTable::fresh(Arc::new(MeasuredSituations { probabilities: probabilities.to_vec(), situations })))
+        let probabilities = probabilities.to_vec();
+        Ok(SituationTable::fresh(Arc::new(MeasuredSituations { probabilities, situations, mixes })))
     }
 
     fn fresh(shared: Arc<MeasuredSituations>) -> SituationTable {
-        SituationTable { shared, last: [(u64::MAX, u64::MAX, MeasuredOp::Read); REMEMBERED], next: 0 }
+        let last = [(u64::MAX, u64::MAX, MeasuredOp::Read); REMEMBERED];
+        SituationTable { shared, last, next: 0, done: 0, writes: 0 }
     }
 
     /// The same times, with nothing done before.
@@ -192,11 +226,41 @@ impl SituationTable {
         let place = self.place_of(command, op);
         let (_, before, _) = self.last[(self.next + REMEMBERED - 1) % REMEMBERED];
         let far = command.lba.abs_diff(before).saturating_mul(u64::from(sector_bytes));
+        let others = self.others(op);
+        self.remember(command, op);
+        let bytes = f64_from(command.sectors) * f64::from(sector_bytes);
+        let time_ns = |sizes| self.shared.time_ns(sizes, bytes, f64_from(present as u64), probability);
+        let alone = self.shared.sizes(op, place, far);
+        let mixes = &self.shared.mixes[op as usize];
+        // Rewrites are measured among their reads.
+        if mixes.is_empty() || others == 0.0 || place == Neighbourhood::Rewrite {
+            return saturating_u64(time_ns(alone) + 0.5);
+        }
+        let share = |i: usize| if i == 0 { 0.0 } else { mixes[i - 1].others };
+        let between = Between::of(others, share, mixes.len() + 1);
+        let time_ns = between.mix(|i| time_ns(if i == 0 { alone } else { &mixes[i - 1].sizes }));
+        saturating_u64(time_ns + 0.5)
+    }
+
+    /// The share of the other kind among the last operations.
+    fn others(&self, op: MeasuredOp) -> f64 {
+        let others = if op == MeasuredOp::Read { self.writes } else { self.done - self.writes };
+        if others == 0 {
+            0.0
+        } else {
+            f64_from(others as u64) / f64_from(self.done as u64)
+        }
+    }
+
+    fn remember(&mut self, command: &Command, op: MeasuredOp) {
+        if self.done == REMEMBERED {
+            self.writes -= usize::from(self.last[self.next].2 == MeasuredOp::Write);
+        } else {
+            self.done += 1;
+        }
+        self.writes += usize::from(op == MeasuredOp::Write);
         self.last[self.next] = (command.lba, command.end(), op);
         self.next = (self.next + 1) % REMEMBERED;
-        let bytes = f64_from(command.sectors) * f64::from(sector_bytes);
-        let sizes = self.shared.sizes(op, place, far);
-        saturating_u64(self.shared.time_ns(sizes, bytes, f64_from(present as u64), probability) + 0.5)
     }
 
     /// The latest of the operations before a command that it goes on from, or rewrites, says where it is.
@@ -292,20 +356,40 @@ fn check(row: &MeasuredSpec, count: usize) -> Result<(), (&'static str, String)>
     if row.within_bytes.is_some() && row.place != Neighbourhood::Random {
         return Err(("within_bytes", "is of random places; accepted: nothing with another place".into()));
     }
+    if row.read.is_some_and(|_| !(row.others() > 0.0 && row.others() < 1.0)) {
+        return Err(("read", format!("{} must lie between 0 and 1", row.read.unwrap_or_default())));
+    }
+    if row.read.is_some() && (row.place != Neighbourhood::Random || row.within_bytes.is_some()) {
+        return Err(("read", "is of random places anywhere; accepted: nothing with a place or a distance".into()));
+    }
     if row.within_bytes == Some(0) {
         return Err(("within_bytes", "0 must be at least 1".into()));
     }
     Ok(())
 }
 
-/// Puts a row where its distance, its size and its depth belong.
-fn enter(distances: &mut Vec<OneDistance>, row: &MeasuredSpec) -> Result<(), String> {
+/// Where the sizes of a row's distance are.
+fn sizes_within<'a>(distances: &'a mut Vec<OneDistance>, row: &MeasuredSpec) -> &'a mut Vec<OneSize> {
     let within = row.within_bytes.unwrap_or(u64::MAX);
     let at = distances.partition_point(|one| one.within < within);
     if distances.get(at).is_none_or(|one| one.within > within) {
         distances.insert(at, OneDistance { within, sizes: vec![] });
     }
-    let sizes = &mut distances[at].sizes;
+    &mut distances[at].sizes
+}
+
+/// Where the sizes of a row's share of the other kind are.
+fn sizes_among<'a>(mixes: &'a mut Vec<OneMix>, row: &MeasuredSpec) -> &'a mut Vec<OneSize> {
+    let others = row.others();
+    let at = mixes.partition_point(|one| one.others < others);
+    if mixes.get(at).is_none_or(|one| one.others > others) {
+        mixes.insert(at, OneMix { others, sizes: vec![] });
+    }
+    &mut mixes[at].sizes
+}
+
+/// Puts a row where its size and its depth belong.
+fn enter(sizes: &mut Vec<OneSize>, row: &MeasuredSpec) -> Result<(), String> {
     let bytes = f64_from(row.bytes);
     let at = sizes.partition_point(|size| size.bytes < bytes);
     if sizes.get(at).is_none_or(|size| size.bytes > bytes) {
@@ -315,7 +399,7 @@ fn enter(distances: &mut Vec<OneDistance>, row: &MeasuredSpec) -> Result<(), Str
     let depth = f64::from(row.depth);
     let at = size.depths.partition_point(|&other| other < depth);
     if size.depths.get(at) == Some(&depth) {
-        return Err(format!("{} stands twice for this operation, place, distance and size", row.depth));
+        return Err(format!("{} stands twice for this operation, place, distance, share of reads and size", row.depth));
     }
     size.depths.insert(at, depth);
     size.rows.insert(at, row.us.iter().map(|us| us * 1e3).collect());
@@ -327,7 +411,7 @@ mod tests {
     use super::*;
 
     fn row(op: MeasuredOp, place: Neighbourhood, bytes: u64, depth: u32, us: [f64; 3]) -> MeasuredSpec {
-        MeasuredSpec { op, place, within_bytes: None, bytes, depth, us: us.to_vec() }
+        MeasuredSpec { op, place, within_bytes: None, read: None, bytes, depth, us: us.to_vec() }
     }
 
     fn rows() -> Vec<MeasuredSpec> {
@@ -408,6 +492,33 @@ mod tests {
     }
 
     #[test]
+    fn reads_among_writes_take_longer_the_more_there_are() {
+        let among =
+            |op, read, us: f64| MeasuredSpec { read: Some(read), ..row(op, Neighbourhood::Random, 4096, 1, [us; 3]) };
+        let mixed = [
+            among(MeasuredOp::Read, 0.25, 450.0),
+            among(MeasuredOp::Read, 0.75, 250.0),
+            among(MeasuredOp::Write, 0.25, 9.0),
+        ];
+        let rows: Vec<_> = rows().into_iter().chain(mixed).collect();
+        let mut table = SituationTable::new(&[0.0, 0.5, 1.0], &rows).unwrap();
+        let mut place = 0;
+        let mut time = |kind| {
+            place += 100_000;
+            table.quantile_ns(&of(kind, place, 8), 512, 1, 0.0)
+        };
+        assert_eq!([time(OpKind::Read), time(OpKind::Read)], [50_000; 2], "alone");
+        assert_eq!(time(OpKind::Write), 9_000, "nothing but reads before it: as among the most that were measured");
+        assert_eq!(time(OpKind::Read), 250_000 + 200_000 / 6, "a third of writes: a sixth of the way from 1/4 to 3/4");
+        for _ in 0..31 {
+            time(OpKind::Write);
+        }
+        assert_eq!(time(OpKind::Write), 2_000, "one read of 32: an eighth of the way to a quarter");
+        assert_eq!(time(OpKind::Write), 1_000, "alone again");
+        assert_eq!(time(OpKind::Read), 450_000, "among writes only");
+    }
+
+    #[test]
     fn bad_rows_are_named() {
         let key = |change: &dyn Fn(&mut Vec<MeasuredSpec>)| {
             let mut rows = rows();
@@ -423,6 +534,9 @@ mod tests {
         assert_eq!(key(&|rows| rows[3].place = Neighbourhood::Rewrite), "measured[3].place");
         assert_eq!(key(&|rows| rows[3].within_bytes = Some(4096)), "measured[3].within_bytes");
         assert_eq!(key(&|rows| rows[0].within_bytes = Some(0)), "measured[0].within_bytes");
+        assert_eq!(key(&|rows| rows[0].read = Some(1.0)), "measured[0].read");
+        assert_eq!(key(&|rows| rows[3].read = Some(0.5)), "measured[3].read");
+        assert_eq!(key(&|rows| rows[4].read = Some(0.5)), "measured", "no writes alone");
         assert_eq!(key(&|rows| rows.retain(|row| row.place != Neighbourhood::Random)), "measured");
         assert_eq!(SituationTable::new(&[0.0, 0.9], &rows()).unwrap_err().key, "probabilities");
         assert_eq!(SituationTable::new(&[0.0, f64::NAN, 1.0], &rows()).unwrap_err().key, "probabilities");

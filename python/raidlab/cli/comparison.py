@@ -19,6 +19,7 @@ from raidlab.published.compare.row import ARITHMETIC, NOT_EVALUATED
 from raidlab.run.fit import FitResult
 from raidlab.stats import NOTHING_SHOWN_PERCENT
 from raidlab.study.parameters import Parameter
+from raidlab.study.units import format_number
 from raidlab.wrapping import wrapped
 
 _STYLES = {"error": "bold red", "fails": "yellow", "within the noise": "yellow", "holds": "green"}
@@ -122,7 +123,7 @@ def _errors(title: str, rows: Sequence[PublishedRow]) -> Table:
     found = [
         [
             *(one.table, one.kind, str(one.count)),
-            *(f"{one.median:.2g} {one.unit}", f"{one.largest:.3g} {one.unit}"),
+            *(f"{one.median:.2g} {one.unit}", f"{format_number(one.largest)} {one.unit}"),
             *((_left_out(one),) if has_left_out else ()),
             one.worst if one.largest else "",
         ]
@@ -139,7 +140,7 @@ def _or_dash(value: float | None, form: str) -> str:
 
 def _left_out(one: Errors) -> str:
     """What a table's figures would have been predicted as without it: median and largest error."""
-    return "" if one.left_out is None else f"{one.left_out[0]:.2g}, {one.left_out[1]:.3g} {one.unit}"
+    return "" if one.left_out is None else f"{one.left_out[0]:.2g}, {format_number(one.left_out[1])} {one.unit}"
 
 
 def _counts(comparison: PublishedComparison) -> str:

@@ -140,7 +140,7 @@ def fit_device(
     destroy: Annotated[
         list[str] | None, option("DEVICE", "The device once more, if it may be overwritten: writes are measured too.")
     ] = None,
-    name: Annotated[str, option("NAME", "What to call the device; its target by default.")] = "",
+    name: Annotated[str, option("NAME", "What to call it; by default as --out's file, else as its target.")] = "",
     seed: Annotated[int, number("The root of all randomness.", 0, 2**40)] = 1,
     as_json: Json = False,
 ) -> None:
@@ -177,7 +177,7 @@ def fit_device(
             destroy=destroy or [],
             file_bytes=parse_with(parse_bytes, "--file-size", file_size, BYTES_ACCEPTED),
             seed=seed,
-            name=name,
+            name=name or ("" if out is None else Path(out).stem),
             kind=kind,
         )
         fitted = _measured_fit(asked)
@@ -360,10 +360,11 @@ def _validate_published(device: str, seed: int, as_json: bool) -> None:
             f"{_figure(one.figure.value)} {one.figure.unit}",
             _figure(one.modelled),
             f"{one.error_percent:+.1f} %" + ("" if one.is_met else " MISS"),
+            f"{one.figure.tolerance_percent:g} %",
         )
         for one in found
     )
-    head = ("figure", "published", "model", "error")
+    head = ("figure", "published", "model", "error", "at most")
     out.print(plain_table("", head, rows_of_text, right=head[1:]))
     for source in dict.fromkeys(one.figure.source for one in found):
         out.print(f"source: {source}")
@@ -377,15 +378,16 @@ def _print_facts(facts: DeviceFacts) -> None:
     from rich.text import Text
 
     from raidlab.cli.output import plain_table, short_bytes
+    from raidlab.study.units import format_number
 
     out = console()
     out.print(Text(f"{facts.name}: {facts.kind}" + (f", {facts.title}" if facts.title else ""), style="bold"))
     if facts.description:
         out.print(facts.description)
-    times = ", ".join(f"{part} {ms:.3g}" for part, ms in facts.idle_ms.items() if ms)
+    times = ", ".join(f"{part} {format_number(ms)}" for part, ms in facts.idle_ms.items() if ms)
     total = sum(facts.idle_ms.values())
     out.print(f"capacity {short_bytes(facts.capacity_bytes)} in sectors of {facts.sector_bytes} bytes")
-    out.print(f"a random read of 4 KiB when idle: {total:.3g} ms" + (f" ({times})" if times else ""))
+    out.print(f"a random read of 4 KiB when idle: {format_number(total)} ms" + (f" ({times})" if times else ""))
     if facts.flash:
         out.print(
             f"flash: {facts.flash['spare_factor']:.4g} times the capacity, in blocks of"

@@ -28,7 +28,7 @@ from raidlab.report.sections import failures_words, space_words, stream_rows, ta
 from raidlab.results.volumes import volume_words
 from raidlab.study import LoadedStudy, expand, study_names
 from raidlab.study.check import engine_of
-from raidlab.study.units import format_time_ns
+from raidlab.study.units import format_number, format_time_ns
 from raidlab.study.words import ENGINES
 from raidlab.study.workload import CopyStream, Load, Workload
 from raidlab.wrapping import wrapped
@@ -310,10 +310,10 @@ def short_bytes(count: int) -> str:
     """A size in decimal units, as disks are sold."""
     value, unit = float(count), "B"
     for larger in ("kB", "MB", "GB", "TB", "PB"):
-        if value < 1000:
+        if value < 999.5:
             break
         value, unit = value / 1000, larger
-    return f"{value:.3g} {unit}"
+    return f"{format_number(value)} {unit}"
 
 
 def percent(value: float | None) -> str:

@@ -15,6 +15,7 @@ from raidlab.results.recommendation import (
     relaxations_title,
     size_words,
 )
+from raidlab.study.units import format_number
 from raidlab.wrapping import WIDTH, wrapped
 
 _MOST_ROWS = 8
@@ -108,7 +109,7 @@ def _cells(one: RecommendedArray, keys: list[str], *, has_cost: bool, has_loss: 
     interval = figures["requests_per_s_interval"]
     cells += [f"{figures['requests_per_s']:,.0f}"]
     cells += ["" if interval is None else f"{interval[0]:,.0f}-{interval[1]:,.0f}"]
-    cells += [f"{figures['within_ms'][key]:.3g}" for key in keys]
+    cells += [f"{format_number(figures['within_ms'][key])}" for key in keys]
     if has_loss:
         loss = one["loss_per_year"]
         cells.append("-" if loss is None else f"{loss:.1e}")

@@ -72,6 +72,7 @@ def _print_facts(facts: TraceFacts) -> None:
     from rich.text import Text
 
     from raidlab.cli.output import plain_table, short_bytes
+    from raidlab.study.units import format_time_ns
 
     out, summary, moved = console(), facts.summary, facts.total("read_bytes", "write_bytes")
     told_by = ", told by its first lines" if facts.is_guessed else ""
@@ -96,7 +97,7 @@ def _print_facts(facts: TraceFacts) -> None:
     )
     out.print(f"sizes: mean {short_bytes(moved // facts.requests)}, {shown}")
     if summary["response_mean_ns"] is not None:
-        out.print(f"recorded response: mean {summary['response_mean_ns'] / 1e6:.3g} ms")
+        out.print(f"recorded response: mean {format_time_ns(summary['response_mean_ns'])}")
     for count, what in (
         (summary["out_of_order"], "requests are older than the one before them"),
         (summary["other_lines"], "lines are no requests of data"),

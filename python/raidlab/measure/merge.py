@@ -29,6 +29,7 @@ from raidlab.results.answer import (
     Tally,
     Verdict,
 )
+from raidlab.study.units import format_number
 
 TOGETHER = "together"
 # Of the shorter windows, what may lie outside the others' before a total says less than it seems to.
@@ -198,7 +199,7 @@ def _overlap(parts: Sequence[Part]) -> CheckAnswer:
     return {
         "name": TOGETHER,
         "verdict": verdict,
-        "evidence": f"the windows of {len(parts)} hosts opened within {apart_ms:.3g} ms, {last.host}'s last; "
-        f"they share {share:.2%} of the shortest",
+        "evidence": f"the windows of {len(parts)} hosts opened within {format_number(apart_ms)} ms, "
+        f"{last.host}'s last; they share {share:.2%} of the shortest",
         "mend": "" if verdict == "PASS" else "Measure for longer, or keep the hosts' clocks together (NTP or PTP).",
     }

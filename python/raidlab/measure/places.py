@@ -127,10 +127,11 @@ def wanted_targets(
     found = [_with_span(_target(word, given_up, file_bytes), span) for word in words]
     places = [place for target in found for place in target.places]
     _check_once(places)
-    unused = given_up - {place.path.resolve() for place in places if place.path is not None}
+    unused = given_up - {place.path.resolve() for place in places if place.path is not None and place.kind == "block"}
     if unused:
+        message = "is no block device that is a target"
         raise InputError.one(
-            "--destroy", "is no target", value=f"'{sorted(unused)[0]}'", accepted="only devices that are also targets"
+            "--destroy", message, value=f"'{sorted(unused)[0]}'", accepted="only block devices that are also targets"
         )
     for place in places:
         if place.given_up and place.path is not None:

@@ -12,7 +12,7 @@ from raidlab.recommend.candidates import Contender, Shortfall
 from raidlab.recommend.load import LoadedNeed, ResolvedWork
 from raidlab.recommend.need import PERCENTILES
 from raidlab.results.recommendation import chance_words, money_words, size_words
-from raidlab.study.units import format_bytes, format_time_ns
+from raidlab.study.units import format_bytes, format_number, format_time_ns
 
 if TYPE_CHECKING:
     from raidlab.recommend.decide import Decision
@@ -147,7 +147,7 @@ def reliability_words(loaded: LoadedNeed) -> Iterator[str]:
 def format_hours(time_ns: float) -> str:
     """A long time."""
     hours = time_ns / 3600e9
-    return f"{hours:.3g} h" if hours >= 1 else format_time_ns(time_ns)
+    return f"{format_number(hours)} h" if hours >= 1 else format_time_ns(time_ns)
 
 
 def sentence_of(decision: Decision) -> str:

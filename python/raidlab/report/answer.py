@@ -35,6 +35,7 @@ from raidlab.analysis.metrics.comparison import ALWAYS_EXCEEDED, NEVER_EXCEEDED
 from raidlab.analysis.metrics.point import OPEN_LOADS
 from raidlab.stats import NOTHING_SHOWN_PERCENT, differs, ratio_interval
 from raidlab.study.schema import Compare
+from raidlab.study.units import format_number
 from raidlab.study.words import ON_THE_CLOCK
 
 # Of fewer, the 90th percentile has no upper end at 95 %: 0.9^36 is the first power below 2.5 %.
@@ -331,7 +332,7 @@ def _why_not_held(comparison: Comparison) -> str:
 
 
 def _time(ms: float) -> str:
-    return f"{ms:.3g} ms" if ms < 1000 else f"{ms:,.0f} ms"
+    return f"{format_number(ms)} ms"
 
 
 def _place(comparison: Comparison, *, held: bool) -> _Place | str | None:
@@ -387,13 +388,13 @@ def _by_response(comparison: Comparison) -> str:
     if len(soonest) == len(ranked) > 1:
         return (
             f"{comparison.workload}, {comparison.load}: no difference is shown, 90 % are answered within"
-            f" {times[ranked[0]]:.3g} to {times[ranked[-1]]:.3g} ms."
+            f" {format_number(times[ranked[0]])} to {_time(times[ranked[-1]])}."
         )
-    others = ", ".join(f"{array} {times[array]:.3g} ms" for array in ranked if array not in soonest)
+    others = ", ".join(f"{array} {_time(times[array])}" for array in ranked if array not in soonest)
     verb = "answers" if len(soonest) == 1 else "answer"
     return (
         f"{comparison.workload}, {comparison.load}: {listed(soonest)} {verb} soonest,"
-        f" 90 % within {times[soonest[-1]]:.3g} ms{f' ({others})' if others else ''}."
+        f" 90 % within {_time(times[soonest[-1]])}{f' ({others})' if others else ''}."
     )
 
 

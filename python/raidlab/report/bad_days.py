@@ -11,6 +11,7 @@ from raidlab.analysis.bad_days import BEFORE, DEGRADED, PHASES, REBUILDING, BadD
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.bad_days import deepest
 from raidlab.report.figures.words import number
+from raidlab.study.units import format_number
 
 _MINUTE, _HOUR = 60.0, 3600.0
 # Beyond this many of the smaller unit the larger one is easier to read.
@@ -51,8 +52,8 @@ def span(seconds: float, interval: tuple[float, float] | None = None) -> str:
     """A time as people say it: 41 s, 9.2 min, 14 h; with an interval that shows: 9.2 min (9.1 to 9.3)."""
     units = ((_HOUR, "h"), (_MINUTE, "min"))
     unit_s, unit = next(((s, unit) for s, unit in units if seconds >= _ENOUGH * s), (1.0, "s"))
-    low, high = (f"{max(0.0, end) / unit_s:.3g}" for end in interval or (seconds, seconds))
-    return f"{seconds / unit_s:.3g} {unit}{f' ({low} to {high})' if low != high else ''}"
+    low, high = (format_number(max(0.0, end) / unit_s) for end in interval or (seconds, seconds))
+    return f"{format_number(seconds / unit_s)} {unit}{f' ({low} to {high})' if low != high else ''}"
 
 
 def _row(day: BadDay) -> BadDayRow:

@@ -30,6 +30,7 @@ from raidlab.published.compare import (
 from raidlab.published.compare.clause import sentence_of
 from raidlab.published.compare.row import ARITHMETIC, FITTED
 from raidlab.report.answer import listed, no_answer
+from raidlab.study.units import format_number
 
 # So many arrays are named that a target does not have; of more the rest is counted.
 _NAMED_ARRAYS = 4
@@ -199,4 +200,4 @@ def both(row: PublishedRow) -> str:
     """A miss with its two figures; of what fails, the comparison that it fails by the furthest."""
     if row.value is None:
         return f"fails: {sentence_of(row.clauses[:1])}" if row.clauses else "fails"
-    return f"{row.value:.3g} against the printed {row.published.text} {row.published.unit}".strip()
+    return f"{format_number(row.value)} against the printed {row.published.text} {row.published.unit}".strip()

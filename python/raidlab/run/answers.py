@@ -27,6 +27,7 @@ from raidlab.results.answer import (
 from raidlab.run.files import Column, FilesRead, files_result
 from raidlab.run.runner import Answer
 from raidlab.run.streams import StreamEnd, StreamResult, StreamsResult, streams_result
+from raidlab.study.units import format_time_ns
 from raidlab.study.workload import ARRAY
 
 # The same file read again this much faster did not come from where it came from first.
@@ -143,8 +144,8 @@ def _read_again(read: FilesRead) -> Iterator[CheckAnswer]:
         return
     ratio = float(np.median(first) / max(float(np.median(again)), 1.0))
     evidence = (
-        f"Reading {len(first)} files again took {np.median(again) / 1e6:.3g} ms by the median, reading them first "
-        f"{np.median(first) / 1e6:.3g} ms."
+        f"Reading {len(first)} files again took {format_time_ns(float(np.median(again)))} by the median, reading them "
+        f"first {format_time_ns(float(np.median(first)))}."
     )
     is_faster = ratio > _FASTER_AGAIN
     remedy = "Something below the file system remembers: losetup --direct-io=on, or more files than it holds."

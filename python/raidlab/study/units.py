@@ -159,5 +159,16 @@ def format_time_ns(ns: float) -> str:
     """
     for unit, scale in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
         if ns >= scale:
-            return f"{ns / scale:.3g} {unit}" if ns < 1000 * scale else f"{ns / scale:.0f} {unit}"
+            return f"{format_number(ns / scale)} {unit}"
     return f"{ns:.0f} ns"
+
+
+def format_number(value: float) -> str:
+    """Write a figure with three significant digits, and all that stand before its point.
+
+    Examples
+    --------
+    >>> format_number(0.01234), format_number(12.34), format_number(999.7), format_number(2612.3)
+    ('0.0123', '12.3', '1,000', '2,612')
+    """
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import PASS, WARN, Finding
 from raidlab.analysis.metrics import Analysis
+from raidlab.study.units import format_number
 
 NAME = "overloaded"
 
@@ -27,6 +28,6 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         worst = min(behind, key=lambda point: point.per_s("all_requests") / point.rate_per_s)
         evidence = (
             f"{len(behind)} of {len(points)} open-loop points do not keep up; {worst.array}, {worst.workload}, serves "
-            f"{worst.per_s('all_requests'):.3g} of {worst.rate_per_s:g} requests/s offered."
+            f"{format_number(worst.per_s('all_requests'))} of {format_number(worst.rate_per_s)} requests/s offered."
         )
         yield Finding(NAME, target, WARN, evidence, "Read no response times there; offer less.")

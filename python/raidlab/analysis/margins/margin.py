@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from raidlab.study.units import format_bytes
+from raidlab.study.units import format_bytes, format_number
 
 Axis = Literal["read", "size", "depth", "rate", "response", "chunk", "price", "seeds"]
 How = Literal["swept", "reckoned", "simulated", "chance"]
@@ -156,7 +156,7 @@ def _number(axis: Axis, value: float) -> str:
         case "depth":
             return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
         case _:
-            return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+            return format_number(value)
 
 
 _UNITS = {"read": " %", "rate": " requests/s", "response": " ms"}

@@ -20,6 +20,7 @@ from raidlab.analysis.checks import INVALID, WARN, Finding
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.analysis.prediction.members import MemberWork, leaf_names, members_below, members_of_points
 from raidlab.results.facts import Member
+from raidlab.study.units import format_number
 
 Direction = Literal["slower", "faster"]
 # A member is slow where a request takes so much longer there than on the median of the others.
@@ -232,4 +233,4 @@ def _largest_share(works: list[MemberWork]) -> tuple[str, float] | None:
 
 
 def _ms(value: float) -> str:
-    return f"{value:.3g} ms"
+    return f"{format_number(value)} ms"

@@ -87,6 +87,7 @@ def _print(outcome: NetworkOutcome, hosts: Hosts, signal_name: str | None, *, as
 
 def _table(outcome: NetworkOutcome) -> str:
     from raidlab.cli.measure.result import figure
+    from raidlab.study.units import format_number
 
     lines = [f"{'test':<31}{'':<6}{'MB/s':>7}{'95 % interval':>18}{'each host':>18}"]
     for row in outcome.rows:
@@ -95,7 +96,7 @@ def _table(outcome: NetworkOutcome) -> str:
         total, each = figure(row.total_mb_s), f"{slowest} to {fastest}"
         lines.append(f"{row.test:<31}{row.work:<6}{total:>7}{interval:>18}{each:>18}")
     apart_ms = max(row.apart_ms for row in outcome.rows)
-    lines += ["", f"windows of a step opened within {apart_ms:.3g} ms of each other"]
+    lines += ["", f"windows of a step opened within {format_number(apart_ms)} ms of each other"]
     for check in outcome.checks:
         if check["verdict"] != "PASS":
             said = f"{check['verdict']} {check['name']}: {check['evidence']} {check['mend']}"

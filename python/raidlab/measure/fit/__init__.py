@@ -32,7 +32,7 @@ from raidlab.measure.execute import made_members
 from raidlab.measure.fit.buckets import FoundBuckets, device_buckets
 from raidlab.measure.fit.held_out import Arrivals, HeldOut, as_figure, chosen, predicted, stated_error_percent
 from raidlab.measure.fit.kept import KeepingTimed, KeptFacts, KeptMeasurements, KeptTimed
-from raidlab.measure.fit.limits import RateLimit, rate_limits, relieved
+from raidlab.measure.fit.limits import RateLimit, is_held, rate_limits, relieved
 from raidlab.measure.fit.rotation import LONGEST_NS, PERIODIC, SHORTEST_NS, rotation_of
 from raidlab.measure.fit.situations import ARRIVAL_SHARE, Situation, Slot, situations, slots
 from raidlab.measure.fit.spindle import SPINDLE_PHASES, Spindle, found_spindle, spindle_device
@@ -43,7 +43,7 @@ from raidlab.measure.fit.table import (
     Sample,
     most_rates,
     rows,
-    sample_of,
+    samples_of,
     together,
 )
 from raidlab.measure.fit.timed import TimedModel, TimedSubject, TimedTarget, sector_of
@@ -285,20 +285,20 @@ def measured_samples(subject: FitSubject, plan: Sequence[Slot], progress: Progre
         for slot in plan:
             asked = slot.situation
             rate = ARRIVAL_SHARE * most_rates(samples, asked.op, asked.size_bytes) if asked.arrivals else None
-            samples.append(_turn(subject, replace(slot, rate_per_s=rate)))
+            samples += _turn(subject, replace(slot, rate_per_s=rate))
             progress.advance()
     finally:
         progress.end()
     return samples
 
 
-def _turn(subject: FitSubject, slot: Slot) -> Sample:
+def _turn(subject: FitSubject, slot: Slot) -> list[Sample]:
     """One turn; again where nothing was done in it, for a machine may stall for as long as a turn lasts."""
     for _ in range(_TRIES):
-        sample = replace(sample_of(slot.situation, slot.turn, subject.ask(slot)), warmup_ns=slot.warmup_ns)
-        if sample.requests:
+        samples = samples_of(slot.situation, slot.turn, subject.ask(slot))
+        if all(one.requests for one in samples):
             break
-    return sample
+    return [replace(one, warmup_ns=slot.warmup_ns) for one in samples]
 
 
 _TRIES = 3
@@ -395,14 +395,17 @@ def _table_fit(
 ) -> _Given:
     # What a burst after a rest has shown is known better than loops show it.
     known = {one.op for one in buckets}
-    others = [one for one in fitted if one.situation.op not in known]
+    mixes = [one for one in fitted if one.situation.reads is not None]
+    alone = [one for one in fitted if one.situation.reads is None]
+    others = [one for one in alone if one.situation.op not in known]
     limits = rate_limits(others)
     free = relieved(others, limits)
     if not _has_random(free, others):
         limits, free = [], list(others)
     limits += [limit for one in buckets for limit in one.limits]
     free += [passed for one in buckets for passed in one.relieved()]
-    free += [one for one in fitted if one.situation.op in known and one.situation.arrivals]
+    free += [one for one in alone if one.situation.op in known and one.situation.arrivals]
+    free += [one for one in mixes if not is_held(one, limits)]
 
     def serving(servers: int) -> dict[str, Plain]:
         device: dict[str, Plain] = {
@@ -421,7 +424,7 @@ def _table_fit(
 
 
 def _has_random(free: Sequence[Measured], fitted: Sequence[Measured]) -> bool:
-    """Whether every operation still has random requests in closed loops, which stand for all others."""
+    """Whether every operation still has random requests in loops of its own, which stand for all others."""
     of = [
         {one.situation.op for one in some if one.situation.is_anywhere and not one.situation.arrivals}
         for some in (free, fitted)
@@ -450,8 +453,8 @@ def _notes(found: FittedDevice) -> Iterator[str]:
     for one in arrivals:
         if one.log_error > math.log(_CACHE_FACTOR):
             yield (
-                f"{one.measured.situation.name}, took {one.measured.mean_ns / 1e3:.3g} us, and "
-                f"{one.modelled.mean_of_all_ns / 1e3:.3g} us in the model: the device answers before it is done (a "
+                f"{one.measured.situation.name}, took {format_time_ns(one.measured.mean_ns)}, and "
+                f"{format_time_ns(one.modelled.mean_of_all_ns)} in the model: the device answers before it is done (a "
                 "cache, or credit of a limit?), which the model does not know; arrays that leave it time will be "
                 "faster than predicted"
             )
@@ -461,7 +464,7 @@ def _notes(found: FittedDevice) -> Iterator[str]:
             f"a processor was busy for {100 * busiest.processor_share:.0f} % of '{busiest.situation.name}': members "
             "that share it will wait for one another, which the model does not know"
         )
-    warning = fit_warning("it", {"error_percent": found.error_percent})
+    warning = fit_warning("the device", {"error_percent": found.error_percent})
     if warning is not None:
         yield warning
     if not any(one.situation.op == "write" for one in fitted):

@@ -13,13 +13,13 @@ from typing import Literal
 
 from raidlab.measure.fit.situations import Situation, Slot
 from raidlab.measure.fit.subject import ModelSubject
-from raidlab.measure.fit.table import Measured, Sample, most_served, sample_of
+from raidlab.measure.fit.table import Measured, Sample, least_served, most_served, sample_of
 from raidlab.reading import Plain
 
 STATED_SHARE = 0.9
 # As long as it takes: the virtual clock is cheap.
 _MODEL_NS = 3_600_000_000_000
-# Of a model with a memory, which is asked for no longer than the device was.
+# Of a model with a memory (a cache, the credit of a limit), which is asked for no longer than the device was.
 _MODEL_TURNS = 4
 # A figure in a device's file may be off by no more; a fit that is says so of itself (`fit.validation`).
 _MOST_TOLERANCE_PERCENT = 100.0
@@ -76,13 +76,17 @@ Serving = Callable[[int], dict[str, Plain]]
 
 
 def chosen(serving: Serving, fitted: Sequence[Measured], seed: int) -> tuple[dict[str, Plain], list[Arrivals]]:
-    """How many requests the device serves at a time, in powers of two: what random arrivals show.
+    """How many requests the device serves at a time, of the depths that were measured: what random arrivals show.
 
     Closed loops of one kind cannot tell: one that serves four in 4 ms and one that serves each in 1 ms, in turn, give
-    the same throughput and the same mean.
+    the same throughput and the same mean. But what waits in line waits alike: where, in a mix, writes are done sooner
+    than reads are served, so many more are served at a time. Between two depths it would be as with both of them.
     """
-    most = most_served(fitted)
-    candidates = [servers for servers in (2**power for power in range(13)) if servers < most] + [most]
+    loops = [one for one in fitted if one.situation.place == "random" and not one.situation.arrivals]
+    depths = sorted({one.situation.depth for one in loops})
+    least = least_served(fitted)
+    most = max(most_served(fitted), min(depth for depth in depths if depth >= least))
+    candidates = [depth for depth in depths if least <= depth <= most]
     open_loops = [one for one in fitted if one.situation.arrivals]
     found = []
     for servers in candidates:
@@ -99,7 +103,7 @@ def chosen(serving: Serving, fitted: Sequence[Measured], seed: int) -> tuple[dic
 
 def predicted(device: Mapping[str, Plain], measured: Sequence[Measured], seed: int) -> list[HeldOut]:
     """Every situation that was held out, as a device has it."""
-    if device["kind"] != "empirical":
+    if device["kind"] != "empirical" or "throttle" in device:
         return [HeldOut(one.situation, one, as_long(device, one, seed)) for one in measured]
     model = ModelSubject(device, seed)
     found = []

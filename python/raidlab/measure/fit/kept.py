@@ -44,6 +44,7 @@ _SCHEMA = pl.Schema(
         "held_out": pl.Boolean(),
         "arrivals": pl.Boolean(),
         "span": pl.Float64(),
+        "reads": pl.Float64(),
         "turn": pl.Int64(),
         "requests": pl.Int64(),
         "elapsed_ns": pl.Int64(),

@@ -111,6 +111,19 @@ def relieved(fitted: Sequence[Measured], limits: Sequence[RateLimit]) -> list[Me
     return found
 
 
+def is_held(mix: Measured, limits: Sequence[RateLimit]) -> bool:
+    """Whether one of the two kinds in a mix, or both together, came as often as a limit lets them."""
+    asked = mix.situation
+    share = asked.read_share if asked.op == "read" else 1 - asked.read_share
+    for limit in limits:
+        value = next(value for unit, value in _UNITS if unit == limit.unit)(mix)
+        if limit.op == "mixed":
+            value /= share
+        if limit.op in (asked.op, "mixed") and value > (1 - _ALIKE) * limit.per_s:
+            return True
+    return False
+
+
 _UNITS: tuple[tuple[Unit, Callable[[Measured], float]], ...] = (
     ("ops_s", lambda one: one.rate_per_s),
     ("mb_s", lambda one: one.rate_per_s * one.situation.size_bytes / 1e6),

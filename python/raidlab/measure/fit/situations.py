@@ -35,8 +35,10 @@ Op = Literal["read", "write", "mixed"]
 Placing = Literal["random", "sequential", "rewrite"]
 # Of the most that closed loops got: enough to queue, and not so much that it never ends.
 ARRIVAL_SHARE = 0.6
-# The share of reads where both are asked for, as in most mixes that are published.
+# The share of reads where both are asked for to be predicted, as in most mixes that are published; and those that are
+# fitted, on both sides of it.
 MIXED_READS = 0.7
+_FITTED_READS = (0.3, 0.8)
 
 _SIZES = (4 * KIB, 32 * KIB, 256 * KIB)
 _DEPTHS = (1, 2, 4, 8, 16, 32)
@@ -46,6 +48,7 @@ _QUICK_SIZES, _QUICK_DEPTHS = (4 * KIB, 128 * KIB), (1, 4, 16, 32)
 _NEAR_SPANS, _QUICK_NEAR_SPANS = (1 / 4096, 1 / 256, 1 / 16), (1 / 256, 1 / 16)
 _NEAR, _QUICK_NEAR = ((4 * KIB, 256 * KIB), (1, 8)), ((4 * KIB, 128 * KIB), (1, 16))
 _NEAR_HELD_OUT = 1 / 64
+_MIXED, _QUICK_MIXED = ((4 * KIB, 12 * KIB, 48 * KIB, 256 * KIB), (1, 4, 16, 32)), ((4 * KIB, 128 * KIB), (1, 8))
 # So many requests of a loop fit into the part of a device to which it keeps.
 _LEAST_APART = 4
 
@@ -64,25 +67,28 @@ class Situation:
     """Whether requests come at random, at `ARRIVAL_SHARE` of what the device can do, instead of in a closed loop."""
     span: float = 1.0
     """The share of the device, from its front, to which requests keep: they are no farther from one another."""
+    reads: float | None = None
+    """The share of reads where both are asked for: ``op`` is then of which of them it is."""
 
     @property
     def name(self) -> str:
         """In words, such as ``random reads, 4 KiB, depth 8``."""
         what = {"read": "reads", "write": "writes", "mixed": "mix"}[self.op]
         of = f"{self.place} {what}" if self.place != "rewrite" else "writes of what was just read"
+        of = of if self.reads is None else f"{of} among {100 * self.reads:.0f} % reads"
         how = "at random times" if self.arrivals else f"depth {self.depth}"
         within = f" in 1/{1 / self.span:.0f} of it" if self.span < 1 else ""
         return f"{of}{within}, {format_bytes(self.size_bytes)}, {how}"
 
     @property
     def is_anywhere(self) -> bool:
-        """Whether requests go to random places all over the device."""
-        return self.place == "random" and self.span == 1
+        """Whether requests of one kind go to random places all over the device."""
+        return self.place == "random" and self.span == 1 and self.reads is None
 
     @property
     def read_share(self) -> float:
         """The share of reads."""
-        return {"read": 1.0, "write": 0.0, "mixed": MIXED_READS}[self.op]
+        return self.reads if self.reads is not None else {"read": 1.0, "write": 0.0, "mixed": MIXED_READS}[self.op]
 
     def requests(self) -> DrawnRequests:
         """What is asked for, as a cell has it."""
@@ -123,6 +129,8 @@ def situations(*, writes: bool, quick: bool, size_bytes: int) -> list[Situation]
         held = Situation(op, "random", 16 * KIB, 1, held_out=True, span=_NEAR_HELD_OUT)
         found += [held] if any(one.span < 1 for one in found) and _is_apart(held, size_bytes) else []
     if writes:
+        mixed = product(_FITTED_READS, *(_QUICK_MIXED if quick else _MIXED))
+        found += [Situation("mixed", "random", size, depth, reads=reads) for reads, size, depth in mixed]
         between = ((4 * KIB, 6), (64 * KIB, 4)) if quick else ((4 * KIB, 1), (16 * KIB, 12), (64 * KIB, 6))
         found += [Situation("mixed", "random", size, depth, held_out=True) for size, depth in between]
     found += [Situation(op, "random", 4 * KIB, depth=0, arrivals=True) for op in ops]

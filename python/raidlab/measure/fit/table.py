@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
@@ -55,6 +55,13 @@ class Sample:
     def rate_per_s(self) -> float:
         """Requests a second."""
         return 1e9 * self.requests / self.elapsed_ns
+
+
+def samples_of(situation: Situation, turn: int, answer: CellAnswer) -> list[Sample]:
+    """What an answer says of a situation; of a mix that is fitted, of its reads and of its writes."""
+    if situation.op == "mixed" and situation.reads is not None:
+        return [sample_of(replace(situation, op=op), turn, answer) for op in ("read", "write")]
+    return [sample_of(situation, turn, answer)]
 
 
 def sample_of(situation: Situation, turn: int, answer: CellAnswer) -> Sample:
@@ -152,8 +159,9 @@ def rows(measured: Sequence[Measured], servers: int, capacity_bytes: int) -> lis
         if asked.arrivals or (asked.span < 1 and asked.op not in near):
             continue
         within = {"within_bytes": int(asked.span * capacity_bytes)} if asked.span < 1 else {}
-        shares = near.get(asked.op, {}) if asked.place == "random" else {}
-        found.append(_row(one, servers, _beyond(asked, shares)) | within)
+        among = {} if asked.reads is None else {"read": asked.reads}
+        shares = near.get(asked.op, {}) if asked.place == "random" and asked.reads is None else {}
+        found.append(_row(one, servers, _beyond(asked, shares)) | within | among)
     return found
 
 
@@ -168,7 +176,7 @@ def _near_shares(measured: Sequence[Measured]) -> dict[Op, _Shares]:
     means: dict[Op, _Shares] = defaultdict(lambda: defaultdict(dict))
     for one in measured:
         asked = one.situation
-        if asked.place == "random" and not asked.arrivals:
+        if asked.place == "random" and asked.reads is None and not asked.arrivals:
             means[asked.op][asked.span][asked.size_bytes, asked.depth] = one.mean_ns
     found: dict[Op, _Shares] = {}
     for op, by_span in means.items():
@@ -236,6 +244,15 @@ def most_served(measured: Sequence[Measured]) -> int:
         most = max(rate for _, rate in points)
         knees.append(min(depth for depth, rate in points if rate >= _KNEE_SHARE * most))
     return max(knees)
+
+
+def least_served(measured: Sequence[Measured]) -> int:
+    """How many must be served at a time for requests of either kind in a mix to wait no longer than they took.
+
+    With ``n`` there and ``c`` served, each waits the share ``1 - c / n`` of the mean of all (`_row`).
+    """
+    mixes = [one for one in measured if one.situation.reads is not None]
+    return max((math.ceil(one.situation.depth * (1 - one.mean_ns / one.mean_of_all_ns)) for one in mixes), default=1)
 
 
 def most_rates(samples: Sequence[Sample], op: Op, size_bytes: int) -> float:

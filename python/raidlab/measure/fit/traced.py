@@ -8,11 +8,14 @@ Invariants:
 
 - Requests that overlap are refused: what one waited for another is not what the device took for it.
 - Where a request lies is told as the engine tells it (`crates/device/src/table.rs`).
+- A request takes longer by as much for each sector that it moves, at any distance: so all tell of the least size and of
+  the greatest, and the table is linear between.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -33,8 +36,10 @@ from raidlab.study.device import MOST_FIT_ERROR_PERCENT
 SECTOR_BYTES = 512
 # The engine looks at so many of the operations before one.
 _REMEMBERED = 32
-# Fewer have no tail; more kinds of sizes are no better known.
-_LEAST_IN_ROW, _MOST_SIZES = 100, 8
+# Fewer have no tail.
+_LEAST_IN_ROW = 100
+# A request that moved nothing would have taken something yet.
+_LEAST_NS = 1000.0
 # Distances are told apart as far as these shares of the device, each four times the one before.
 _DISTANCE_SHARES = tuple(4.0**-power for power in range(6, 0, -1))
 # An odd number, for one of them is in the middle.
@@ -190,8 +195,12 @@ def _rows(of: TracedRequests, capacity: int) -> list[dict[str, Plain]]:
             chosen = np.flatnonzero((of.is_write == write) & (of.place == place))
             if len(chosen) >= _LEAST_IN_ROW:
                 parts = _by_distance(of, chosen, capacity) if place == "random" else [({}, chosen)]
+                slope = _ns_per_sector(of, [part for _, part in parts])
+                least, most = int(of.sectors[chosen].min()), int(of.sectors[chosen].max())
                 found += [
-                    _row(of, op, place, some) | within for within, part in parts for some in _by_size(of.sectors, part)
+                    {"op": op, "place": place} | within | _times(of, part, size, slope)
+                    for within, part in parts
+                    for size in ((least, most) if slope and least < most else (most,))
                 ]
     return found
 
@@ -201,7 +210,7 @@ def _by_distance(
 ) -> list[tuple[dict[str, Plain], npt.NDArray[np.intp]]]:
     """Requests of similar distances together, with how far they reach.
 
-    Too few go with those that are farther, and so do those that take what those take: the more sizes can be told apart.
+    Too few go with those that are farther, and so do those that take what those take.
     """
     classes: list[tuple[int | None, npt.NDArray[np.intp]]] = []
     left = chosen
@@ -220,20 +229,29 @@ def _by_distance(
     return [({} if reach is None else {"within_bytes": reach * SECTOR_BYTES}, part) for reach, part in merged]
 
 
-def _by_size(sectors: Counts, chosen: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
-    """Requests of similar sizes together, each size in one part only."""
-    parts = min(_MOST_SIZES, len(chosen) // _LEAST_IN_ROW)
-    edges = np.unique(np.quantile(sectors[chosen], np.linspace(0, 1, parts + 1)[1:-1], method="nearest"))
-    at = np.searchsorted(edges, sectors[chosen], side="right")
-    return [chosen[at == one] for one in np.unique(at)]
+def _ns_per_sector(of: TracedRequests, parts: list[npt.NDArray[np.intp]]) -> float:
+    """How much longer a request takes for each sector, among requests of similar distances, by least squares.
+
+    None is longer where that may be chance: within three standard errors of nothing.
+    """
+    sectors, took = (
+        np.concatenate([values[part] - values[part].mean() for part in parts])
+        for values in (of.sectors.astype(np.float64), of.took_ns.astype(np.float64))
+    )
+    spread = float(np.sum(sectors**2))
+    if not spread:
+        return 0.0
+    slope = float(np.sum(sectors * took)) / spread
+    error = math.sqrt(float(np.mean((took - slope * sectors) ** 2)) / spread)
+    return slope if slope > 3 * error else 0.0
 
 
-def _row(of: TracedRequests, op: str, place: str, chosen: npt.NDArray[np.intp]) -> dict[str, Plain]:
-    values, counts = np.unique(of.took_ns[chosen], return_counts=True)
-    times = Histogram(values.astype(np.uint64), counts.astype(np.uint64))
-    us = quantiles_us(times, float(of.took_ns[chosen].mean()))
-    size = round(float(of.sectors[chosen].mean()) * SECTOR_BYTES)
-    return {"op": op, "place": place, "bytes": size, "depth": 1, "us": us}
+def _times(of: TracedRequests, chosen: npt.NDArray[np.intp], sectors: int, slope: float) -> dict[str, Plain]:
+    """What requests would have taken, had each moved so many sectors: all of them tell of each size."""
+    took_ns = of.took_ns[chosen] + slope * (sectors - of.sectors[chosen].astype(np.float64))
+    values, counts = np.unique(np.maximum(took_ns, _LEAST_NS).astype(np.uint64), return_counts=True)
+    us = quantiles_us(Histogram(values, counts.astype(np.uint64)), float(np.maximum(took_ns, _LEAST_NS).mean()))
+    return {"bytes": sectors * SECTOR_BYTES, "depth": 1, "us": us}
 
 
 def _replayed(device: dict[str, Plain], of: TracedRequests, seed: int) -> Times:
