@@ -222,8 +222,8 @@ def _kept(text: str) -> str:
 
 
 def _options(text: str) -> Markup:
-    """Text whose options (``--on``) are not parted at their hyphens."""
-    parts = re.split(r"(?<!\S)(--[a-z-]+)", text)
+    """Text whose options (``--on``) and devices (``hdd-7200``) are not parted at their hyphens."""
+    parts = re.split(r"(?<!\S)(--[a-z-]+|[a-z]+-[a-z0-9-]*\d[a-z0-9-]*)", text)
     return Markup("").join(
         Markup('<span class="option">{}</span>').format(part) if index % 2 else part for index, part in enumerate(parts)
     )

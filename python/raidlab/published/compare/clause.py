@@ -49,8 +49,10 @@ _OF = {
     ("stream_rate", "stops"): "stops",
 }
 _UNITS = {"_ms": "ms", "_mb_s": "MB/s"}
+# Kinds whose figure is in the unit of its metric.
+_IN_UNITS = {"metric", "sweep", "regression"}
 _TURNED = {"less": "more", "more": "less", "no less": "no more", "no more": "no less"}
-_BOUNDS = {"less": "below", "more": "above", "no less": "no less than", "no more": "no more than"}
+_BOUNDS = {"less": "below", "more": "above", "no less": "no less than", "no more": "no more than", "equal": "exactly"}
 # What a sweep and its reference are called among the words of the two, and what is a share of itself.
 _ABOVE, _BELOW, _ONE = read("above"), read("below"), read("1")
 _SIGNS = {"<": ("less", "no less"), ">": ("more", "no more"), "=": ("equal", "unequal"), "!": ("unequal", "equal")}
@@ -348,10 +350,14 @@ def words_of(measure: Mapping[str, object], called: Mapping[str, str] = MappingP
 
 def unit_of(measure: Mapping[str, object]) -> str:
     """The unit of a measure; empty of shares and counts."""
-    metric, of = _METRICS.get(str(measure.get("metric", ""))), str(measure.get("of", ""))
-    if (own := next((unit for end, unit in _UNITS.items() if of.endswith(end)), "")) or metric is None:
-        return own or (_UNITS["_mb_s"] if measure["kind"] == "stream_rate" and not of else "")
-    return "" if "reference" in measure or of == "r_squared" else metric.unit
+    kind, of = str(measure["kind"]), str(measure.get("of", ""))
+    if kind == "stream_rate":
+        return "" if of == "stops" else "MB/s"
+    if own := next((unit for end, unit in _UNITS.items() if of.endswith(end)), ""):
+        return own
+    metric = _METRICS.get(str(measure.get("metric", "")))
+    is_plain = kind in _IN_UNITS and "reference" not in measure and of != "r_squared"
+    return metric.unit if metric and is_plain else ""
 
 
 def _cell_words(measure: Mapping[str, object]) -> dict[str, str]:
