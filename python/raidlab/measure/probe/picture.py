@@ -35,7 +35,9 @@ def picture(answer: ProbeAnswer) -> Figure:
         alt.Chart(data_of(marks))
         .mark_point(size=45, filled=False, strokeWidth=1.6)
         .encode(
-            x=alt.X("value:Q", title="requests a second (log scale)", scale=alt.Scale(type="log", nice=False, padding=12)),
+            x=alt.X(
+                "value:Q", title="requests a second (log scale)", scale=alt.Scale(type="log", nice=False, padding=12)
+            ),
             y=alt.Y("label:N", sort=tests, title=None, axis=lines),
             color=colour,
             shape=shape,
