@@ -137,7 +137,7 @@ def test_the_card_says_how_many_members_of_each_array_may_fail(
     compare = small_run.study.compare[0].model_copy(update={"reference": reference})
     monkeypatch.setitem(small_run.__dict__, "study", small_run.study.model_copy(update={"compare": [compare]}))
     (card,) = cards_of(analyse(small_run), [], has_published=False)
-    assert card.failures_borne == "Members that may fail, whichever: raid0 none, raid5 1, raid10 1."
+    assert card.failures_borne == "Members that may fail, whichever: none of raid0, 1 of raid5, 1 of raid10."
     assert card.has_no_redundancy == (reference == "raid0")
 
 

@@ -192,8 +192,8 @@ _MEASURES = load_mapping(load_study("hauser1996").file).quantities.measure
         (
             "art_f6n > min(art_f6w, art_s6)",
             "fails",
-            "mean time of one reader: 6-disk RAID 0, 16 KB takes 80.0 % [75.4, 84.6] of the least, "
-            "'6-disk RAID 0, 160 KB' (asked: more)",
+            "mean time of one reader: 6-disk RAID 0, 16 KB takes 80.0 % [75.4, 84.6] of "
+            "6-disk RAID 0, 160 KB, the least of 2 (asked: more)",
         ),
         (
             "art_f6n < min(art_f6w, art_s6, art_s3)",
@@ -205,8 +205,30 @@ _MEASURES = load_mapping(load_study("hauser1996").file).quantities.measure
         (
             "about(art_f6n + aat_f6n, art_s6 + aat_s6)",
             "fails",
-            "mean time of one reader + additional time: 6-disk RAID 0, 16 KB takes 50.0 % [47.4, 52.6] of "
+            "mean time of one reader and additional time together: 6-disk RAID 0, 16 KB takes 50.0 % [47.4, 52.6] of "
             "6 simple volumes (asked: within 5 %)",
+        ),
+        (
+            "162.5 / (art_f6n + aat_f6n) > 162.5 / (art_s6 + aat_s6)",
+            "holds",
+            "Bang: 6-disk RAID 0, 16 KB gives 200 % [190, 210] of 6 simple volumes",
+        ),
+        (
+            "(art_f6n + art_f6w + art_s6) / 3 < 0.75 * art_s6 + 0.25 * art_f6w",
+            "holds",
+            "mean time of one reader: the mean of 6-disk RAID 0, 16 KB, 6-disk RAID 0, 160 KB and 6 simple volumes is "
+            "78.2 % [77.1, 79.2] of the mean of 6 simple volumes (75 %) and 6-disk RAID 0, 160 KB (25 %)",
+        ),
+        (
+            "art_s6 - art_f6n > 120",
+            "fails",
+            "mean time of one reader: 6 simple volumes less 6-disk RAID 0, 16 KB is 100 [94, 106] ms, "
+            "asked above 120 ms",
+        ),
+        (
+            "art_f6n * aat_f6n > 9000",
+            "fails",
+            "6-disk RAID 0, 16 KB: mean time of one reader times additional time is 1000 [943, 1057], asked above 9000",
         ),
         (
             "art_f6n < 0.9 * art_f6w",
@@ -223,14 +245,14 @@ _MEASURES = load_mapping(load_study("hauser1996").file).quantities.measure
         (
             "not art_f6n > 90",
             "fails",
-            "mean time of one reader: 6-disk RAID 0, 16 KB is 100 [94, 106], asked no more than 90",
+            "mean time of one reader: 6-disk RAID 0, 16 KB is 100 [94, 106] ms, asked no more than 90 ms",
         ),
     ],
 )
 def test_a_comparison_is_told_in_words_with_its_interval(holds: str, verdict: str, said: str) -> None:
     names = {"art_f6n": 100.0, "art_f6w": 125.0, "art_s6": 200.0, "art_s3": 100.0, "aat_f6n": 10.0, "aat_s6": 20.0}
     repeats = [{**names, "art_f6n": 100.0 + by} for by in (-2.3, 0.0, 2.3)]
-    found, clauses = judged(read(holds), names, repeats, Words(_MEASURES))
+    found, clauses = judged(read(holds), names, repeats, Words(_MEASURES, reckoned={"162.5 / (art + aat)": "Bang"}))
     assert found == verdict
     assert sentence_of(clauses).startswith(said)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,10 @@ from raidlab.analysis.metrics import Analysis
 from raidlab.api import analyse, check_figures, run_study
 from raidlab.directory import Directory
 from raidlab.errors import InputError
-from raidlab.published.compare import PublishedComparison, compare_run, ids_of
+from raidlab.published.compare import PublishedComparison, PublishedRow, compare_run, ids_of
+from raidlab.published.compare.row import Published
 from raidlab.report.figures import Figure, make_figures
-from raidlab.report.figures.printed_points import rows_named
+from raidlab.report.figures.printed_points import Printed, rows_named
 from raidlab.study import load_study
 from raidlab.study.load import load_study_text
 from raidlab.study.mapping import load_mapping
@@ -353,3 +355,19 @@ def test_where_something_printed_stands_ours_is_what_the_comparison_has(name: st
                     assert found == pytest.approx(values[mark["line"], mark["label"]], rel=1e-6), figure.title
                     checked += 1
     assert checked > 40
+
+
+@pytest.mark.parametrize(
+    ("published", "drawn"),
+    [
+        (Published("", "3", "5", "MB/s"), {"reads", "writes"}),
+        (Published("4", unit="MB/s"), set()),
+        (Published(""), set()),
+    ],
+)
+def test_a_range_of_the_mean_of_two_workloads_is_drawn_over_each(published: Published, drawn: set[str]) -> None:
+    measures = tuple({"kind": "stream_rate", "array": "box", "workload": name} for name in ("reads", "writes"))
+    row = PublishedRow("3", "rate", "(r + w) / 2", published, "compared", measures=measures)
+    printed = Printed((row,), SimpleNamespace(target="original"))  # type: ignore[arg-type]
+    assert {name for name in ("reads", "writes", "both") if [*printed.of("box", name)]} == drawn
+    assert not [*printed.of("another box", "reads")]

@@ -117,6 +117,9 @@ def test_writes_tell_what_reads_cannot() -> None:
     assert {"raid0", "raid5"} <= {one.shape.level for one in by_reads.classes[0].arrays}
     assert {one.shape for one in by_writes.classes[0].arrays} == {RAID5.shape}
     assert by_writes.classes[0].probability > 0.9
+    # What reads leave open is not drawn as one array.
+    alike = len(by_reads.classes[0].arrays) - 1
+    assert f"{by_reads.classes[0].arrays[0].title}, or {alike} alike" in str(picture(by_reads).specifications())
 
 
 def test_a_mirror_is_told_from_a_stripe_by_what_its_members_do() -> None:

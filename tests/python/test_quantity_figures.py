@@ -11,7 +11,7 @@ from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.api import analyse, run_study
 from raidlab.directory import Directory
 from raidlab.report.figures import Panel, make_figures, over_blocks, quantities, total_time
-from raidlab.report.figures.chart import Mark
+from raidlab.report.figures.chart import Mark, most_of
 from raidlab.study import load_study
 
 STUDY = """
@@ -119,5 +119,14 @@ def test_a_run_in_which_nothing_was_done_has_a_place_on_a_logarithmic_axis() -> 
     spec = next(figure for figure in load_study("uselton2000").study.figure if figure.number == "Figure 2")
     metric = next(metric for metric in METRICS if metric.kind == "throughput_mb_s")
     marks = [Mark("4+p", 5.0, 0.5, (0.0, 9.0)), Mark("4+p", 50.0, 8.0, (40.0, 60.0))]
-    drawn = str(over_blocks._chart(marks, [], ["4+p"], spec, metric, "read", "block (KiB)").to_dict())
-    assert "9.0" in drawn and "60.0" in drawn
+    beside = Mark("4+p", 90.0, 8.0, (70.0, 120.0))
+    chart = over_blocks._chart(marks, [], [*marks, beside], ["4+p"], spec, metric, "read", "block (KiB)").to_dict()
+    # What stands beside it has the same axis.
+    assert "'domain': [9.0, 120.0]" in str(chart) and "60.0" in str(chart)
+
+
+def test_panels_have_one_axis_unless_one_of_them_would_be_flat() -> None:
+    reads, writes, few = [Mark("a", 12.0), Mark("a", 20.0, interval=(19.0, 24.0))], [Mark("a", 9.0)], [Mark("a", 7.9)]
+    assert most_of([reads, writes]) == 24.0
+    assert most_of([reads, writes, few]) is None
+    assert most_of([[], []]) is None and most_of([]) is None

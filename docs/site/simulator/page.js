@@ -227,7 +227,7 @@ function tell(sound, judged) {
   headline.classList.toggle("soft", !isThere);
   // Said once, when it is settled, to whoever listens.
   if (!phase) byId("announced").textContent = headline.textContent;
-  byId("borne").textContent = `Members that may fail, whichever: ${sound.map(({ name, tolerance }) => `${name} ${tolerance || "none"}`).join(", ")}.`;
+  byId("borne").textContent = `Members that may fail, whichever: ${sound.map(({ name, tolerance }) => `${tolerance || "none"} of ${name}`).join(", ")}.`;
   byId("sureness").textContent = !isThere ? "" : isFirst ? data.words.quick
     : repeats > 1 ? `Intervals are of ${repeats} repeats of each cell.` : data.words.once;
   const left = pool.left();

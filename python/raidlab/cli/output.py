@@ -174,10 +174,10 @@ def _full(comparisons: list[Comparison]) -> Text:
     if held is not None:
         at = f"p{held.percentile:g}"
         text.append(f"; '={at}': the same where all keep one {at}", style="dim")
-    if compare.equal == "members" and (space := space_words(comparisons)):
-        text.append(f"\nuser capacity in members: {space}", style="dim")
-    if borne := failures_words(row.point for comparison in comparisons for row in comparison.rows):
-        for line in wrapped(borne):
+    space = space_words(comparisons) if compare.equal == "members" else ""
+    borne = failures_words(row.point for comparison in comparisons for row in comparison.rows)
+    for said in (space and f"user capacity in members: {space}", borne):
+        for line in wrapped(said) if said else ():
             text.append(f"\n{line}", style="dim")
     return text.append("\n")
 

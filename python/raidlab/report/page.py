@@ -169,8 +169,8 @@ def fill(template: str, *, beside: Path = TEMPLATES, **values: Any) -> str:
         groupby_kept=_grouped,
         strong=_strong,
         both=both,
-        kept=_kept,
-        options=_options,
+        kept=lambda text: _whole(_kept(text)),
+        options=_whole,
         parted=_parted,
         table_in_words=table_in_words,
     )
@@ -221,9 +221,15 @@ def _kept(text: str) -> str:
     return _UNIT.sub(NBSP, text.replace(" %", f"{NBSP}%"))
 
 
-def _options(text: str) -> Markup:
-    """Text whose options (``--on``) are not parted at their hyphens."""
-    parts = re.split(r"(?<!\S)(--[a-z-]+)", text)
+def _whole(text: str) -> Markup:
+    """Text whose options (``--on``), devices (``hdd-7200``) and counts (``6-disk``) are not parted at their hyphens.
+
+    Examples
+    --------
+    >>> _whole("a 6-disk array of well-known disks")
+    Markup('a <span class="option">6-disk</span> array of well-known disks')
+    """
+    parts = re.split(r"(?<![\w-])(--[a-z-]+|[a-z]+-[a-z0-9-]*\d[a-z0-9-]*|\d+-[a-z]+)", text)
     return Markup("").join(
         Markup('<span class="option">{}</span>').format(part) if index % 2 else part for index, part in enumerate(parts)
     )

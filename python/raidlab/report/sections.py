@@ -103,13 +103,15 @@ def space_words(comparisons: list[Comparison]) -> str:
     """How many members' worth of user capacity each array of a table has."""
     points = {row.array: row.point for comparison in comparisons for row in comparison.rows}
     known = {array: point for array, point in points.items() if point.storage_efficiency is not None}
-    return ", ".join(f"{array} {point.members * (point.storage_efficiency or 0):.3g}" for array, point in known.items())
+    return ", ".join(
+        f"{point.members * (point.storage_efficiency or 0):.3g} of {array}" for array, point in known.items()
+    )
 
 
 def failures_words(points: Iterable[Point]) -> str:
     """How many members each array may lose, whichever they are; those of which nothing tells are left out."""
     borne = {point.array: point.failures_borne for point in points}
-    told = [f"{array} {count or 'none'}" for array, count in borne.items() if count is not None]
+    told = [f"{count or 'none'} of {array}" for array, count in borne.items() if count is not None]
     return f"Members that may fail, whichever: {', '.join(told)}." if told else ""
 
 

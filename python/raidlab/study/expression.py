@@ -17,7 +17,7 @@ import math
 import operator
 import statistics
 import warnings
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -203,18 +203,44 @@ class Expression:
         """
         return _decided(self._root, decide, is_asked=True)
 
+    @property
+    def is_name(self) -> bool:
+        """Whether it is a name alone."""
+        return isinstance(self._root, ast.Name)
+
+    @property
+    def keeps_unit(self) -> bool:
+        """Whether it is in the unit of its names: of sums, multiples, extremes of them."""
+        return _keeps_unit(self._root)
+
+    @property
+    def stems(self) -> str:
+        """Its formula with each name as far as its last ``_``, by which alike formulas have one text.
+
+        Examples
+        --------
+        >>> read("art_f6 + 2*aat_f6").stems
+        'art + 2 * aat'
+        """
+        root = _copy(self._root)
+        for node in ast.walk(root):
+            if isinstance(node, ast.Name) and node.id not in FUNCTIONS:
+                node.id = node.id.rpartition("_")[0] or node.id
+        return ast.unparse(root)
+
     def worded(self, words: Mapping[str, str], known: Mapping[str, Operand]) -> str:
         """It with words in the place of its names; of ``max`` and ``min`` the one that it is.
 
         Examples
         --------
         >>> words = {"a": "reads", "b": "writes"}
-        >>> read("2 * a / max(a, b)").worded(words, {"a": 1.0, "b": 3.0})
-        "2 x 'reads' / the greatest, 'writes'"
+        >>> read("max(a, b)").worded(words, {"a": 1.0, "b": 3.0})
+        'writes, the greatest of 2'
+        >>> [read(text).worded(words, {}) for text in ("a + 9 * b", "(a + b) / 2", "0.75 * a + 0.25 * b", "a - b")]
+        ['reads and 9 times writes together', 'the mean of reads and writes',
+         'the mean of reads (75 %) and writes (25 %)', 'reads less writes']
         """
-        if isinstance(self._root, ast.Name):
-            return words[self._root.id]
-        return ast.unparse(_Worded(words, known).visit(_copy(self._root))).replace(" * ", " x ")
+        return _worded(self._root, words, known)
 
 
 @dataclass(frozen=True)
@@ -340,27 +366,68 @@ def _decided(node: ast.expr, decide: Callable[[Relation], bool | None], *, is_as
     return False if False in found else None if None in found else True
 
 
-class _Worded(ast.NodeTransformer):
-    """Names that say what they stand for."""
+def _worded(node: ast.expr, words: Mapping[str, str], known: Mapping[str, Operand]) -> str:
+    def told(part: ast.expr) -> str:
+        return _worded(part, words, known)
 
-    def __init__(self, words: Mapping[str, str], known: Mapping[str, Operand]) -> None:
-        self._words, self._known = words, known
+    match node:
+        case ast.Name(id=name):
+            return words.get(name, name)
+        case ast.Constant(value=constant):
+            return str(constant)
+        case ast.Call(func=ast.Name(id="median"), args=arguments):
+            return f"the median of {len(arguments)}"
+        case ast.Call(func=ast.Name(id="max" | "min" as name), args=arguments):
+            values = [_number(part, known) for part in arguments]
+            chosen = arguments[values.index(max(values) if name == "max" else min(values))]
+            return f"{told(chosen)}, the {'greatest' if name == 'max' else 'least'} of {len(arguments)}"
+        case ast.BinOp(op=ast.Add()):
+            terms = [_part(part) for part in _terms(node)]
+            weights, rest = zip(*(term.factor for term in terms), strict=True)
+            if math.isclose(math.fsum(weights), 1):
+                shares = zip(rest, weights, strict=True)
+                return f"the mean of {_listed([f'{told(one._root)} ({100 * share:g} %)' for one, share in shares])}"
+            return f"{_listed([told(term._root) for term in terms])} together"
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return f"{told(left)} less {told(right)}"
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return f"{told(left)} times {told(right)}"
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            if _constant(right) == len(parts := _terms(left)) > 1:
+                return f"the mean of {_listed([told(part) for part in parts])}"
+            return f"{told(left)} divided by {told(right)}"
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return f"{name} of {_listed([told(part) for part in arguments])}"
+    return ast.unparse(node)
 
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        """A measure's words."""
-        return ast.Name(f"'{self._words.get(node.id, node.id)}'")
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        """The greatest and the least by name, a median by how many it is of."""
-        name = node.func.id if isinstance(node.func, ast.Name) else ""
-        if name == "median":
-            return ast.Name(f"the median of {len(node.args)}")
-        if name in ("max", "min"):
-            values = [_number(part, self._known) for part in node.args]
-            chosen = node.args[values.index(max(values) if name == "max" else min(values))]
-            word = "greatest" if name == "max" else "least"
-            return ast.Name(f"the {word}, {ast.unparse(self.visit(chosen))}")
-        return ast.Call(node.func, [self.visit(part) for part in node.args], [])
+def _terms(node: ast.expr) -> list[ast.expr]:
+    """What a sum is of."""
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return [*_terms(left), *_terms(right)]
+    return [node]
+
+
+def _listed(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+def _keeps_unit(node: ast.expr) -> bool:
+    match node:
+        case ast.Name():
+            return True
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            return _keeps_unit(left) and _keeps_unit(right)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return any(_constant(one) is not None and _keeps_unit(two) for one, two in ((left, right), (right, left)))
+        case ast.BinOp(left=left, op=ast.Div(), right=right):
+            return _constant(right) is not None and _keeps_unit(left)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _keeps_unit(operand)
+        case ast.Call(func=ast.Name(id="max" | "min" | "median" | "abs"), args=arguments):
+            return all(_keeps_unit(one) for one in arguments)
+    return False
 
 
 def _copy(node: ast.expr) -> ast.expr:

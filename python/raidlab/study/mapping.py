@@ -220,6 +220,9 @@ class Quantities(Table):
     """Numbers taken from a run, by name."""
     called: dict[str, Line] = {}
     """What arrays are called in sentences, where their names in the study do not tell."""
+    reckoned: dict[str, Line] = {}
+    """What sentences call what is reckoned of several measures, by its formula; a name in it stands for all measures
+    that are called so as far as their last ``_``."""
     claim: dict[str, ClaimQuantity] = {}
     """What each claim speaks of, by its id."""
     derived: dict[str, Derived] = {}
@@ -270,6 +273,9 @@ def load_mapping(study_file: Path) -> Mapping:
     for name in quantities.called:
         if name not in measured:
             reporter.add(("called", name), "is no array of any measure")
+    stems = {name.rpartition("_")[0] or name for name in quantities.measure}
+    for formula in quantities.reckoned:
+        check_expression(("reckoned", formula), formula, stems, reporter, unknown="is the beginning of no measure")
     for name, claim in quantities.claim.items():
         said = [key for key in ("value", "holds", "not_evaluated") if getattr(claim, key) is not None]
         if len(said) != 1:

@@ -16,7 +16,9 @@ MEASURED = "measured"
 
 def picture(answer: ProbeAnswer) -> Figure:
     """The figure of a probe that asked tests."""
-    names = [MEASURED, answer.classes[0].arrays[0].title]
+    likeliest = answer.classes[0].arrays
+    alike = f", or {len(likeliest) - 1} alike" if len(likeliest) > 1 else ""
+    names = [MEASURED, f"{likeliest[0].title}{alike}"]
     if answer.runner_up is not None:
         names.append(answer.runner_up.title)
     tests = [f"{number}  {line.name}" for number, line in enumerate(answer.lines, 1)]
@@ -33,7 +35,9 @@ def picture(answer: ProbeAnswer) -> Figure:
         alt.Chart(data_of(marks))
         .mark_point(size=45, filled=False, strokeWidth=1.6)
         .encode(
-            x=alt.X("value:Q", title="requests a second", scale=alt.Scale(type="log", nice=True)),
+            x=alt.X(
+                "value:Q", title="requests a second (log scale)", scale=alt.Scale(type="log", nice=False, padding=12)
+            ),
             y=alt.Y("label:N", sort=tests, title=None, axis=lines),
             color=colour,
             shape=shape,

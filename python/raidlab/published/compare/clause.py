@@ -29,7 +29,7 @@ NOISE: Literal["within the noise"] = "within the noise"
 Judged = Literal["holds", "fails", "within the noise"]
 # So many clauses stand in a sentence; the others are counted.
 _SHOWN = 3
-_TITLES = {metric.kind: metric.title for metric in METRICS}
+_METRICS = {metric.kind: metric for metric in METRICS}
 _AT = {"idle": "one at a time", "maximum": "at its best load", "heaviest": "at the heaviest load"}
 _HELD = "at equal response times"
 _OF = {
@@ -48,8 +48,11 @@ _OF = {
     ("stream_rate", "total_mb_s"): "rate of all streams",
     ("stream_rate", "stops"): "stops",
 }
+_UNITS = {"_ms": "ms", "_mb_s": "MB/s"}
+# Kinds whose figure is in the unit of its metric.
+_IN_UNITS = {"metric", "sweep", "regression"}
 _TURNED = {"less": "more", "more": "less", "no less": "no more", "no more": "no less"}
-_BOUNDS = {"less": "below", "more": "above", "no less": "no less than", "no more": "no more than"}
+_BOUNDS = {"less": "below", "more": "above", "no less": "no less than", "no more": "no more than", "equal": "exactly"}
 # What a sweep and its reference are called among the words of the two, and what is a share of itself.
 _ABOVE, _BELOW, _ONE = read("above"), read("below"), read("1")
 _SIGNS = {"<": ("less", "no less"), ">": ("more", "no more"), "=": ("equal", "unequal"), "!": ("unequal", "equal")}
@@ -162,6 +165,8 @@ class Words:
     measures: Mapping[str, Mapping[str, object]]
     called: Mapping[str, str] = field(default_factory=dict)
     """What arrays are called, where not as in the study."""
+    reckoned: Mapping[str, str] = field(default_factory=dict)
+    """What is reckoned of several is called, by its `Expression.stems`."""
 
     def clause(
         self,
@@ -192,15 +197,17 @@ class Words:
                 prefix = "of" if comparison.sign == "about" else "than"
                 return of, f"{said} (asked: {asked} {prefix} {_number(100 * limit / times)} %)"
             asked = _BOUNDS.get(asked, f"{asked} of" if comparison.sign == "about" else asked)
-            whole = figure_of(one, known, repeats)
-            return of, f"{whose if one is first else other} is {whole}, asked {asked} {_number(limit)}"
+            unit, whole = self._unit(one), figure_of(one, known, repeats)
+            return of, f"{whose if one is first else other} is {whole}{unit}, asked {asked} {_number(limit)}{unit}"
         if first.value(known) > 0 and second.value(known) > 0:
             share = figure_of(first, known, repeats, of=single)
             # What is reckoned of several is neither given nor taken.
-            verb = "is" if "'" in whose or first.quotient else self._verb(first, whose)
+            is_plain_name = first.is_name or whose in self._arrays(first)
+            verb = self._verb(first, whose) if is_plain_name else "are" if _is_plural(whose) else "is"
             said = f"{whose} {verb} {share} of {_that(other)}"
         else:
-            said = f"{whose} is {figure_of(first, known, repeats)}, {other} {figure_of(single, known, repeats)}"
+            pair = [f"{figure_of(side, known, repeats)}{self._unit(side)}" for side in (first, single)]
+            said = f"{whose} is {pair[0]}, {other} {pair[1]}"
         is_plain = is_met and comparison.sign != "about" and not share_asked
         return of, said if is_plain else f"{said} (asked: {asked})"
 
@@ -221,16 +228,17 @@ class Words:
 
         arrays, said = [], []
         for side, own in zip(sides, terms, strict=True):
-            found = {parts[name]["array"] for name in own if "array" in parts[name]}
+            found = self._arrays(side) - {""}
             array = found.pop() if len(found) == 1 and len(own) > 1 else ""
             array = "" if ("array", array) in common else array
             arrays.append(array)
             words = {name: called(name, "array" if array else "") for name in own}
-            said.append(words[side.text] if side.quotient else side.worded(words, known))
+            reckoned = self.reckoned.get(side.stems) or side.worded(words, known)
+            said.append(words[side.text] if side.quotient else reckoned)
         together = [text for key, text in parts[names[0]].items() if (key, text) in common] if names else []
         if all(arrays) and len(set(said)) == 1:
             # The same is reckoned of both.
-            return ", ".join([*together, said[0].replace("'", "")]), arrays
+            return ", ".join([*together, said[0]]), arrays
         return ", ".join(together), [
             f"{array} ({text})" if array else text for array, text in zip(arrays, said, strict=True)
         ]
@@ -270,9 +278,18 @@ class Words:
         share = figure_of(one, known, repeats, of=_ONE)
         return of, f"{whose} {both._verb(_ABOVE, whose)} {at}{share} of {_that(other)}", 1.0
 
+    def _unit(self, side: Expression) -> str:
+        """The unit of a figure, behind a space; empty where it has none, or several."""
+        units = {unit_of(self.measures[name]) for name in side.names if name in self.measures}
+        unit = units.pop() if len(units) == 1 and side.keeps_unit else ""
+        return f" {unit}" if unit else ""
+
+    def _arrays(self, side: Expression) -> set[str]:
+        return {part.get("array", "") for part in self._terms(side).values()}
+
     def _verb(self, side: Expression, whose: str) -> str:
         metrics = [str(self.measures[name].get("metric", "")) for name in side.names if name in self.measures]
-        verb = "take" if metrics and all("_ms" in metric for metric in metrics) else "give"
+        verb = "take" if metrics and side.keeps_unit and all("_ms" in metric for metric in metrics) else "give"
         return verb if _is_plural(whose) else f"{verb}s"
 
 
@@ -303,8 +320,8 @@ def words_of(measure: Mapping[str, object], called: Mapping[str, str] = MappingP
     keys = {key: str(value) for key, value in measure.items() if isinstance(value, str | int | float)}
     kind = keys.pop("kind", "")
     metric, of = keys.pop("metric", ""), keys.pop("of", "")
-    title = _TITLES.get(metric or of, "")
-    default = title or (KINDS[kind].title if kind in KINDS else kind)
+    known = _METRICS.get(metric or of)
+    default = known.title if known else KINDS[kind].title if kind in KINDS else kind
     array, reference = (called.get(name, name) for name in (keys.pop("array", ""), keys.pop("reference", "")))
     if kind == "sweep" and reference:
         of, default = of or "mean", f"ratio of {default}"
@@ -325,10 +342,22 @@ def words_of(measure: Mapping[str, object], called: Mapping[str, str] = MappingP
         keys.pop("at", None)
         found["at"] = _at(at)
     if isinstance(reaches := measure.get("reaches"), Mapping):
-        reached = _TITLES.get(str(reaches.get("metric")), "")
-        found["at"] = f"where {reached} of {reaches.get('array')} is {reaches.get('value')}"
+        reached = _METRICS[str(reaches["metric"])]
+        found["at"] = f"where {reached.title} of {reaches['array']} is {reaches['value']} {reached.unit}".rstrip()
     found |= {key: f"{key.replace('_', ' ')} {text}" for key, text in keys.items()}
     return found
+
+
+def unit_of(measure: Mapping[str, object]) -> str:
+    """The unit of a measure; empty of shares and counts."""
+    kind, of = str(measure["kind"]), str(measure.get("of", ""))
+    if kind == "stream_rate":
+        return "" if of == "stops" else "MB/s"
+    if own := next((unit for end, unit in _UNITS.items() if of.endswith(end)), ""):
+        return own
+    metric = _METRICS.get(str(measure.get("metric", "")))
+    is_plain = kind in _IN_UNITS and "reference" not in measure and of != "r_squared"
+    return metric.unit if metric and is_plain else ""
 
 
 def _cell_words(measure: Mapping[str, object]) -> dict[str, str]:

@@ -189,7 +189,8 @@ class Evaluation:
             repeats = known.repeats()
             if value is None or isinstance(value, bool):
                 exact = {name for name in known.readings if not KINDS[str(measures[name]["kind"])].is_run}
-                words = Words(measures, self.mapping.quantities.called)
+                said = self.mapping.quantities
+                words = Words(measures, said.called, said.reckoned)
                 verdict, clauses = judged(expression, known, repeats, words, exact | set(operands))
             else:
                 interval = mean_interval(_of_each(expression, known))

@@ -58,6 +58,11 @@ class Published:
         return not self.value and bool(self.low) != bool(self.high)
 
     @property
+    def is_range(self) -> bool:
+        """Whether both ends of a range were printed."""
+        return not self.value and bool(self.low) and bool(self.high)
+
+    @property
     def is_percent(self) -> bool:
         """Whether differences are points."""
         return any(self.unit == word or self.unit.startswith(f"{word} ") for word in _PERCENT_UNITS)

@@ -80,12 +80,18 @@ def turn_lines(choice: Choice) -> list[str]:
     lines = []
     for turn in choice.turns:
         title, now = choice.plan.figure[turn.figure].in_a_sentence, choice.prices[turn.price]
-        ends = "" if turn.low is None or turn.high is None else f", {now * turn.low:,.4g} to {now * turn.high:,.4g}"
+        ends = (
+            "" if turn.low is None or turn.high is None else f", {_price(now * turn.low)} to {_price(now * turn.high)}"
+        )
         lines.append(
             f"By {title}: {arrays[turn.instead]} comes before {arrays[turn.first]} once {turn.price} is "
-            f"{now * turn.factor:,.5g} ({100 * (turn.factor - 1):+.0f} %{ends})."
+            f"{_price(now * turn.factor)} ({100 * (turn.factor - 1):+.0f} %{ends})."
         )
     return lines
+
+
+def _price(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _totals(choice: Choice) -> list[str]:

@@ -12,7 +12,7 @@ import altair as alt
 
 from raidlab.analysis.bad_days import DEGRADED, REBUILDING, BadDay, Phase, bad_days
 from raidlab.analysis.metrics import Analysis
-from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered
+from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered, most_of, upward
 from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
 from raidlab.report.figures.style import colours_of
 from raidlab.report.figures.words import number
@@ -60,17 +60,22 @@ def _caption(days: list[BadDay]) -> str:
 def _panels(analysis: Analysis, days: list[BadDay]) -> Iterator[Panel]:
     colours = colours_of([array.name for array in analysis.run.study.array])
     has_many = len({day.point.workload for day in days}) > 1
+    drawn = []
     for day in days:
-        name = f"{day.point.array}, {day.point.workload}" if has_many else day.point.array
         rates = [_mark(day, one.end_s, one.begin_s, one.mb_s, "MB/s") for one in day.repeats[0].series]
         seen = [one for one in day.repeats[0].series if one.p99_ms is not None]
         times = [_mark(day, one.end_s, one.begin_s, one.p99_ms or 0.0, "ms") for one in seen]
-        for marks, title, unit, what in (
-            (rates, "throughput (MB/s)", "MB/s", "throughput"),
-            (times, "p99 of response time (ms)", "ms", "p99"),
+        drawn.append((day, rates, times))
+    # Days are compared: one axis for all of them where none would be too flat.
+    most_mb_s, most_ms = most_of(rates for _, rates, _ in drawn), most_of(times for _, _, times in drawn)
+    for day, rates, times in drawn:
+        name = f"{day.point.array}, {day.point.workload}" if has_many else day.point.array
+        for marks, title, unit, what, most in (
+            (rates, "throughput (MB/s)", "MB/s", "throughput", most_mb_s),
+            (times, "p99 of response time (ms)", "ms", "p99", most_ms),
         ):
             heading = f"{name}: {what}"
-            chart = _chart(day, marks, colours[day.point.array], title, heading)
+            chart = _chart(day, marks, colours[day.point.array], title, heading, most)
             yield Panel(heading, chart, _words(day, what, unit))
 
 
@@ -93,7 +98,7 @@ def _when(phase: Phase) -> str:
     return " and ".join(f"from {number(begin)} to {number(end)} s" for begin, end in phase.spans_s)
 
 
-def _chart(day: BadDay, marks: list[Mark], colour: str, y_title: str, title: str) -> Chart:
+def _chart(day: BadDay, marks: list[Mark], colour: str, y_title: str, title: str, most: float | None) -> Chart:
     phases = day.repeats[0].phases
     spans = [
         {"begin": begin, "end": end, "phase": phase.name}
@@ -110,7 +115,7 @@ def _chart(day: BadDay, marks: list[Mark], colour: str, y_title: str, title: str
     )
     base = alt.Chart(data_of(marks)).encode(
         x=alt.X("x:Q", title="time (s)"),
-        y=alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=4)),
+        y=upward(y_title, most),
     )
     layers = [
         shaded,

@@ -22,6 +22,8 @@ from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, 
 # measured in a narrow font: these leave room for a reader's, which may be an eighth wider.
 _LONG_NAME, _LONGER_NAME = 14, 26
 DASHED = [5, 4]
+# A panel whose lines reach less of a common axis has one of its own.
+_FLATTEST = 3.0
 
 
 @dataclass(frozen=True)
@@ -117,9 +119,17 @@ def names_at_left(names: Sequence[str], room: int) -> alt.Y:
     return alt.Y("line:N", sort=list(names), title=None, axis=lines)
 
 
-def upward(title: str) -> alt.Y:
-    """The axis of values of a chart of lines, from 0."""
-    return alt.Y("value:Q", title=title, scale=alt.Scale(zero=True, nice=True), axis=alt.Axis(tickCount=5))
+def upward(title: str, most: float | None = None) -> alt.Y:
+    """The axis of values of a chart of lines, from 0; to ``most``, where panels beside each other have one axis."""
+    domain = [0.0, most] if most else alt.Undefined
+    scale = alt.Scale(zero=True, nice=True, domain=domain)
+    return alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=5))
+
+
+def most_of(panels: Iterable[Iterable[Mark]]) -> float | None:
+    """The end of an axis that panels share; None where one of them would be too flat to be read."""
+    tops = [max((mark.high for mark in marks), default=0.0) for marks in panels]
+    return max(tops) if tops and 0 < max(tops) <= _FLATTEST * min(tops) else None
 
 
 def line_layer(

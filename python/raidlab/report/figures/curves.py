@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import pairwise
 
 import altair as alt
 
@@ -24,6 +24,7 @@ from raidlab.report.figures.chart import (
     columns_for,
     layered,
     line_layer,
+    most_of,
     point_layer,
     shown_of,
     upright_strokes,
@@ -64,19 +65,24 @@ def figures(analysis: Analysis, published: PublishedComparison | None = None) ->
 
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
-    for metric, (workload, title) in product(metrics_of(spec), panels_of(spec)):
-        lines = lines_of(spec, workload)
-        marks, over = [], []
-        for line in lines:
-            for mark, point in _marks(analysis, spec, target, line, metric):
-                marks.append(mark)
-                over += printed.over(mark, line.array, line.workload, point)
-        if marks:
-            foreign = _foreign(analysis, spec)
+    foreign = _foreign(analysis, spec)
+    for metric in metrics_of(spec):
+        drawn = []
+        for workload, title in panels_of(spec):
+            lines = lines_of(spec, workload)
+            marks, over = [], []
+            for line in lines:
+                for mark, point in _marks(analysis, spec, target, line, metric):
+                    marks.append(mark)
+                    over += printed.over(mark, line.array, line.workload, point)
+            if marks:
+                drawn.append((title, lines, marks, over))
+        most = most_of([*marks, *over, *foreign] for _, _, marks, over in drawn)
+        for title, lines, marks, over in drawn:
             said = of_lines([*marks, *foreign], _x_title(spec).removesuffix(_LOG), axis_title([metric]))
             others = dict.fromkeys(mark.line for mark in foreign)
             names = places_of(analysis.run.study, [*(line.name for line in lines), *others])
-            chart = _chart(marks, over, foreign, names, spec, metric, title)
+            chart = _chart(marks, over, foreign, names, spec, metric, title, most)
             yield Panel(title, chart, said + in_words(over))
 
 
@@ -143,6 +149,7 @@ def _chart(
     spec: StudyFigure,
     metric: Metric,
     title: str,
+    most: float | None,
 ) -> Chart:
     shown = shown_of(names, [*marks, *foreign])
     depths = sorted({mark.x for mark in [*marks, *foreign]})
@@ -157,7 +164,7 @@ def _chart(
     else:
         scale = alt.Scale(type="log", base=2, nice=False, padding=10)
         axis = alt.Axis(values=depths, format="~g", labelOverlap="greedy")
-    axes = Axes(alt.X("x:Q", title=x_title, scale=scale, axis=axis), upward(y_title), colour)
+    axes = Axes(alt.X("x:Q", title=x_title, scale=scale, axis=axis), upward(y_title, most), colour)
     layers = [*upright_strokes(marks, axes, y_title), line_layer(marks, axes), point_layer(marks, axes, shape)]
     if foreign:
         layers.append(line_layer(foreign, axes, width=1.5, dash=DASHED))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 
 import altair as alt
 
@@ -59,16 +58,24 @@ def panels(
     spec: StudyFigure, measured: Sequence[LinePoint], names: list[str], x_title: str, printed: Printed
 ) -> Iterator[Panel]:
     """A panel for reads and one for writes, as far as anything was measured."""
-    for metric, (title, is_read) in product(metrics_of(spec), (("read", True), ("write", False))):
-        mine = [one for one in measured if one.is_read == is_read]
-        read = [(one, _reading(one.point, metric, spec, printed.source)) for one in mine]
-        found = [
-            (_mark(one, metric, x_title, reading), one.point) for one, reading in read if reading and reading.value
-        ]
-        marks = [mark for mark, _ in found]
-        over = [hollow for mark, point in found for hollow in printed.over(mark, point.array, point.workload, point)]
-        if marks:
-            chart = _chart(marks, over, names, spec, metric, title, x_title)
+    for metric in metrics_of(spec):
+        drawn = []
+        for title, is_read in (("read", True), ("write", False)):
+            mine = [one for one in measured if one.is_read == is_read]
+            read = [(one, _reading(one.point, metric, spec, printed.source)) for one in mine]
+            found = [
+                (_mark(one, metric, x_title, reading), one.point) for one, reading in read if reading and reading.value
+            ]
+            marks = [mark for mark, _ in found]
+            over = [
+                hollow for mark, point in found for hollow in printed.over(mark, point.array, point.workload, point)
+            ]
+            if marks:
+                drawn.append((title, marks, over))
+        # Reads stand beside writes to be compared: one axis for both.
+        together = [mark for _, marks, over in drawn for mark in [*marks, *over]]
+        for title, marks, over in drawn:
+            chart = _chart(marks, over, together, names, spec, metric, title, x_title)
             yield Panel(title, chart, of_lines(marks, x_title, axis_title([metric])) + in_words(over))
 
 
@@ -107,6 +114,7 @@ def _mark(one: LinePoint, metric: Metric, x_title: str, reading: Reading) -> Mar
 def _chart(
     marks: list[Mark],
     over: list[Mark],
+    together: list[Mark],
     names: list[str],
     spec: StudyFigure,
     metric: Metric,
@@ -114,9 +122,10 @@ def _chart(
     x_title: str,
 ) -> Chart:
     y_title = axis_title([metric])
+    linear = upward(y_title, max(mark.high for mark in together))
     if spec.scale == "log":
         xs = {mark.x for mark in marks}
-        ends = [end for mark in [*marks, *over] for end in mark.interval or () if end > 0]
+        ends = [end for mark in together for end in mark.interval or () if end > 0]
         marks = [_from(mark, min(ends)) for mark in marks]
         # Sizes are few and speak for themselves; of amounts there is one for each size and number, and few are round.
         speak = len(xs) <= _MOST_TICKS and all((2 * x).is_integer() for x in xs)
@@ -130,13 +139,13 @@ def _chart(
         logarithmic = alt.Y(
             "value:Q",
             title=y_title,
-            scale=alt.Scale(type="log", nice=False, padding=8),
+            scale=alt.Scale(type="log", nice=False, padding=8, domain=[min(ends), max(ends)]),
             axis=alt.Axis(values=_ticks(min(ends), max(ends)), format="~g"),
         )
-        height = logarithmic if max(ends) >= _SPAN * min(ends) else upward(y_title)
+        height = logarithmic if max(ends) >= _SPAN * min(ends) else linear
     else:
         scale = alt.Scale(zero=True, nice=True)
-        place, height = alt.X("x:Q", title=x_title, scale=scale, axis=alt.Axis(tickCount=6)), upward(y_title)
+        place, height = alt.X("x:Q", title=x_title, scale=scale, axis=alt.Axis(tickCount=6)), linear
     shown = shown_of(names, marks)
     colour, shape = colour_and_shape(names, shown, alt.Legend(columns=columns_for(shown, most=4), labelLimit=300))
     axes = Axes(place, height, colour)

@@ -6,7 +6,7 @@ and load. So a figure names what is printed, and says nothing of it again.
 Invariants:
 
 - What stands here is what `raidlab study compare` has, in the unit of the print; the figure is drawn in that unit.
-- A range is its two ends with a stroke between them; a bound that is open to one side has no place.
+- A range is its two ends with a band between them; a bound that is open to one side has no place.
 - What was printed of the study's hardware is not drawn over what was measured on members of the user's.
 """
 
@@ -30,6 +30,8 @@ from raidlab.study.words import Table
 
 PRINTED = "printed"
 _SIZE, _WIDTH = 130, 1.6
+# The band of a printed range.
+_BAND, _PALE = 9, 0.3
 _LIVE = "live"
 
 
@@ -65,7 +67,9 @@ class Printed:
         for row in () if self.is_elsewhere else self.rows:
             arrays = {measure["array"] for measure in row.measures if "array" in measure}
             workloads = {measure["workload"] for measure in row.measures if "workload" in measure}
-            if (arrays - {self.reference} or arrays) == {array} and workloads == {workload}:
+            # A range of the mean of several workloads is one for each of them.
+            is_of = workloads == {workload} or (row.published.is_range and workload in workloads)
+            if (arrays - {self.reference} or arrays) == {array} and is_of:
                 yield row
 
     def points(self, row: PublishedRow, array: str, workload: str) -> Iterator[Point | None]:
@@ -122,7 +126,7 @@ def hollow_layers(marks: Sequence[Mark], axes: Axes, shape: alt.Shape, y_title: 
     drawn = alt.Chart(data_of(marks)).mark_point(filled=False, size=_SIZE, strokeWidth=_WIDTH, opacity=1)
     layers = [drawn.encode(x=axes.x, y=axes.y, color=axes.color, shape=shape, description="tip:N"), told_apart()]
     if spans := [mark for mark in marks if mark.has_stroke]:
-        rule = alt.Chart(data_of(spans)).mark_rule(strokeWidth=_WIDTH, strokeDash=[2, 2], aria=False)
+        rule = alt.Chart(data_of(spans)).mark_rule(strokeWidth=_BAND, opacity=_PALE, aria=False)
         low = alt.Y("low:Q", title=y_title)
         layers.insert(0, rule.encode(x=axes.x, y=low, y2="high:Q", color=axes.color))
     return layers
@@ -143,7 +147,7 @@ def hollow_on_bars(
     at = {"y": place, "x": along, **encoding}
     layers = [rim.encode(**at), ring.encode(description="tip:N", **at), told_apart(bars)]
     if spans := [mark for mark in marks if mark.has_stroke]:
-        rule = alt.Chart(data_of(spans)).mark_rule(strokeWidth=_WIDTH, strokeDash=[2, 2], aria=False, color=INK)
+        rule = alt.Chart(data_of(spans)).mark_rule(strokeWidth=_BAND, opacity=_PALE, aria=False, color=INK)
         layers.insert(0, rule.encode(y=place, x=alt.X("low:Q"), x2="high:Q", **encoding))
     return layers
 

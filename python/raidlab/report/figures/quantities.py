@@ -13,7 +13,15 @@ import altair as alt
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities import NotThereError, Reading, Source, read_measure
-from raidlab.report.figures.chart import Mark, data_of, labels_at_right, layered_bars, level_strokes, names_at_left
+from raidlab.report.figures.chart import (
+    Mark,
+    data_of,
+    labels_at_right,
+    layered_bars,
+    level_strokes,
+    most_of,
+    names_at_left,
+)
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import ArrayLine, lines_of, own_figures, panels_of, source_of, span_of
 from raidlab.report.figures.printed_points import Printed, hollow_on_bars, in_words, labels_with
@@ -37,6 +45,7 @@ def figures(analysis: Analysis, published: PublishedComparison | None = None) ->
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
     source = source_of(analysis, target)
+    drawn = []
     for workload, title in panels_of(spec):
         marks, over = [], []
         for line in lines_of(spec, workload):
@@ -44,8 +53,12 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
                 marks.append(_mark(spec, line, reading))
                 over += printed.over(marks[-1], line.array, line.workload)
         if marks:
-            values = {mark.line: mark.value for mark in marks}
-            yield Panel(title, bars_chart(marks, over, spec.axis, title), of_bars(values, spec.axis) + in_words(over))
+            drawn.append((title, marks, over))
+    most = most_of([*marks, *over] for _, marks, over in drawn)
+    for title, marks, over in drawn:
+        values = {mark.line: mark.value for mark in marks}
+        chart = bars_chart(marks, over, spec.axis, title, most=most)
+        yield Panel(title, chart, of_bars(values, spec.axis) + in_words(over))
 
 
 def _reading(spec: StudyFigure, line: ArrayLine, source: Source) -> Reading | None:
@@ -62,8 +75,18 @@ def _mark(spec: StudyFigure, line: ArrayLine, reading: Reading) -> Mark:
     return Mark(line.name, value, interval=interval, tip=f"{line.name}: {spec.axis} {number(value)}{sure}")
 
 
-def bars_chart(marks: list[Mark], over: list[Mark], axis: str, title: str, names: Sequence[str] | None = None) -> Chart:
-    """Bars with their figures at the right, and over them what was printed; names without a bar have that alone."""
+def bars_chart(
+    marks: list[Mark],
+    over: list[Mark],
+    axis: str,
+    title: str,
+    names: Sequence[str] | None = None,
+    most: float | None = None,
+) -> Chart:
+    """Bars with their figures at the right, and over them what was printed; names without a bar have that alone.
+
+    ``most`` is what the longest bar of all panels reaches, where they have one axis.
+    """
     lines = {name: "\n".join(wrapped(name, width=_NAME_LETTERS)) for name in names or [mark.line for mark in marks]}
     marks, over = ([replace(mark, line=lines[mark.line]) for mark in each] for each in (marks, over))
     names = list(lines.values())
@@ -71,7 +94,7 @@ def bars_chart(marks: list[Mark], over: list[Mark], axis: str, title: str, names
     labels = dict.fromkeys(names, "not here") | {mark.line: f"{mark.value:,.{decimals}f}" for mark in marks}
     ends = [Mark(name, 0.0, label=label) for name, label in labels_with(labels, over).items()]
     least = min((mark.value if mark.interval is None else mark.interval[0] for mark in marks), default=0.0)
-    most = max((mark.high for mark in [*marks, *over]), default=0.0)
+    most = most or max((mark.high for mark in [*marks, *over]), default=0.0)
     # Room at the right for the figure behind the longest bar; an intercept may be negative.
     room = 1.6 if over else 1.25
     scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * room, 0.0) or 1.0], nice=False)

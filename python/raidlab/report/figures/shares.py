@@ -47,6 +47,7 @@ def figures(analysis: Analysis, published: PublishedComparison | None = None) ->
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
     source = source_of(analysis, target)
+    drawn = []
     for place, (workload, title) in enumerate(panels_of(spec)):
         marks, over, said = [], [], {}
         for array in spec.arrays:
@@ -62,8 +63,11 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
                     said[f"{array} {series.name}"] = found.value
                     over += printed.only(series.printed).over(marks[-1], array, of_series)
         if marks:
-            what = f"Throughput per disk in percent of {spec.reference}"
-            yield Panel(title, _chart(marks, over, spec, title), of_bars(said, what) + in_words(over))
+            drawn.append((title, marks, over, said))
+    most = max((mark.high for _, marks, over, _ in drawn for mark in [*marks, *over]), default=0.0)
+    for title, marks, over, said in drawn:
+        what = f"Throughput per disk in percent of {spec.reference}"
+        yield Panel(title, _chart(marks, over, spec, title, most), of_bars(said, what) + in_words(over))
 
 
 def _name(source: Source, array: str, workload: str) -> str:
@@ -90,13 +94,13 @@ def _share(source: Source, spec: StudyFigure, series: FigureSeries, array: str, 
     return percent_of(*rates)
 
 
-def _chart(marks: list[Mark], over: list[Mark], spec: StudyFigure, title: str) -> Chart:
+def _chart(marks: list[Mark], over: list[Mark], spec: StudyFigure, title: str, most: float) -> Chart:
     names = list(dict.fromkeys(mark.line for mark in marks))
     series = [one.name for one in spec.series if any(mark.part == one.name for mark in marks)]
     colours = {one.name: _COLOURS[rank % len(_COLOURS)] for rank, one in enumerate(spec.series)}
     legend = alt.Legend(columns=1 if max(map(len, series)) > _LONG_NAME else 2, labelLimit=300)
     # Room at the right for the figures.
-    scale = alt.Scale(domain=[0, max(100.0, *(mark.high for mark in [*marks, *over])) * 1.12], nice=False)
+    scale = alt.Scale(domain=[0, max(100.0, most) * 1.12], nice=False)
     place, within = names_at_left(names, 160), alt.YOffset("part:N", sort=series)
     bars = (
         alt.Chart(data_of(marks))

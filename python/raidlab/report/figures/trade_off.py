@@ -14,7 +14,16 @@ import altair as alt
 from raidlab.analysis.metrics import Analysis, Metric
 from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities.metric import read_at
-from raidlab.report.figures.chart import Axes, Mark, colour_and_shape, layered, shown_of, upright_strokes, upward
+from raidlab.report.figures.chart import (
+    Axes,
+    Mark,
+    colour_and_shape,
+    layered,
+    most_of,
+    shown_of,
+    upright_strokes,
+    upward,
+)
 from raidlab.report.figures.figure import Figure, Panel
 from raidlab.report.figures.held_points import HoldPoint, by_level, held_in_words, held_point, layers_of, with_target
 from raidlab.report.figures.own import (
@@ -49,32 +58,36 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
     along = BY_KIND[spec.against]
     [upright] = metrics_of(spec)
     y_title = "% of its own maximum" if spec.of_maximum else axis_title([upright])
+    drawn = []
     for workload, title in panels_of(spec):
         lines, marks, held = lines_of(spec, workload), [], []
         over: list[Mark] = []
         for line in lines:
             mine = list(_marks(analysis, target, line, upright, along))
             over += _printed(printed, line, along, held_point(analysis, target, line.array, line.workload))
-            most = max((mark.value for mark in mine), default=0.0) if spec.of_maximum else 0.0
-            marks += [_of_most(mark, most) for mark in mine]
-            held += [_of_most(mark, most) for mark in _held(analysis, target, line, upright, spec) if mine]
+            own = max((mark.value for mark in mine), default=0.0) if spec.of_maximum else 0.0
+            marks += [_of_most(mark, own) for mark in mine]
+            held += [_of_most(mark, own) for mark in _held(analysis, target, line, upright, spec) if mine]
         if marks:
-            what = f"{upright.title}, {y_title}" if spec.of_maximum else y_title
-            said = of_lines(marks, axis_title([along]), what, order=by_level) + held_in_words(held) + in_words(over)
-            names = places_of(analysis.run.study, [line.name for line in lines])
-            colour, shape = colour_and_shape(names, shown_of(names, marks))
-            place = alt.X(
-                "x:Q",
-                title=f"{axis_title([along])}, log scale",
-                scale=alt.Scale(type="log", nice=False, padding=12),
-                axis=alt.Axis(values=ticks_between(mark.x for mark in marks), format="~g", labelOverlap="greedy"),
-            )
-            goal_ms = target_ms(analysis, target, workload) if along.unit == "ms" else None
-            axes = Axes(place, upward(y_title), colour)
-            below = upright_strokes(marks, axes, y_title)
-            layers = layers_of(marks, held, axes, shape, goal_ms, size=50, below=below)
-            layers += hollow_layers(over, axes, shape, y_title)
-            yield Panel(title, layered(layers, title), said)
+            drawn.append((workload, title, lines, marks, held, over))
+    most = most_of([*marks, *held, *over] for _, _, _, marks, held, over in drawn)
+    for workload, title, lines, marks, held, over in drawn:
+        what = f"{upright.title}, {y_title}" if spec.of_maximum else y_title
+        said = of_lines(marks, axis_title([along]), what, order=by_level) + held_in_words(held) + in_words(over)
+        names = places_of(analysis.run.study, [line.name for line in lines])
+        colour, shape = colour_and_shape(names, shown_of(names, marks))
+        place = alt.X(
+            "x:Q",
+            title=f"{axis_title([along])}, log scale",
+            scale=alt.Scale(type="log", nice=False, padding=12),
+            axis=alt.Axis(values=ticks_between(mark.x for mark in marks), format="~g", labelOverlap="greedy"),
+        )
+        goal_ms = target_ms(analysis, target, workload) if along.unit == "ms" else None
+        axes = Axes(place, upward(y_title, most), colour)
+        below = upright_strokes(marks, axes, y_title)
+        layers = layers_of(marks, held, axes, shape, goal_ms, size=50, below=below)
+        layers += hollow_layers(over, axes, shape, y_title)
+        yield Panel(title, layered(layers, title), said)
 
 
 def _marks(analysis: Analysis, target: str, line: ArrayLine, upright: Metric, along: Metric) -> Iterator[Mark]:
