@@ -23,7 +23,7 @@ def _rows(count: int) -> pl.DataFrame:
 
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing, "_ROWS_A_GROUP", 100)
+    monkeypatch.setattr(growing, "ROWS_A_GROUP", 100)
 
 
 @pytest.mark.parametrize("count", [0, 1, 100, 101, 1234])

@@ -24,8 +24,11 @@ from raidlab.errors import InputError
 from raidlab.histogram import Histogram
 from raidlab.measure import BudgetFlags, Drive, LoadFlags, MeasureRequest, WorkloadFlags, measure, request_of_flags
 from raidlab.measure.merge import TOGETHER, Part, merged
-from raidlab.run.progress import Progress
+from raidlab.measure.streams import StreamsPlan, measure_all_streams, stream_rows, streams_checks, streams_of
+from raidlab.run.interrupt import StopFlag
+from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import cell_answer, run_request
+from raidlab.study.cell import StreamsCell
 
 pytest.importorskip("distributed", reason="Dask is not installed (raidlab[dask])")
 
@@ -232,3 +235,42 @@ def test_four_hosts_count_what_the_server_counts(tmp_path: Path) -> None:
     assert in_common > 5_000 and answer["all"]["failed"] == 0
     assert 0.99 * in_common <= answer["all"]["requests"] <= 1.01 * in_any
     assert min(member["reads"] for member in answer["members"]) > 0.1 * in_common
+
+
+def _streams(*ends: str, size_bytes: int, rate_mb_s: float | None = None) -> StreamsPlan:
+    streams = streams_of(ends, size_bytes=size_bytes, block_bytes=1 << 16, rate_mb_s=rate_mb_s)
+    return StreamsPlan(StreamsCell(streams=streams), repeats=2, alone=False)
+
+
+def test_streams_of_two_hosts_begin_together_and_are_put_together(tmp_path: Path) -> None:
+    # So slow that both are under way for a second: a start apart by a tenth of that would be told.
+    plan = _streams("memory", "null", "memory", "tape:4MB", size_bytes=4 << 20, rate_mb_s=4.0)
+    with Hosts("local:2") as hosts:
+        names = [host.name for host in hosts.hosts]
+        turns = measure_all_streams(plan, progress=Silent(), stop=StopFlag(), hosts=hosts)
+    assert turns.status == "complete", turns.failure
+    for result in turns.results["together"]:
+        assert [one.name.partition(": ")[0] for one in result.streams] == [name for name in names for _ in "ab"]
+        assert len({one.name for one in result.streams}) == 4 and result.bytes == 4 * (4 << 20)
+        assert [end["stream"] for end in result.facts["endpoints"]] == [0, 0, 1, 1, 2, 2, 3, 3]
+        # From the first start of any to the last end of any, and no stream outside of that.
+        assert max(one.start_ns + one.elapsed_ns for one in result.streams) == result.elapsed_ns
+        assert min(one.start_ns for one in result.streams) == 0 and result.elapsed_ns > 900_000_000
+        (check,) = (check for check in result.checks if check["name"] == TOGETHER)
+        assert "2 hosts" in check["evidence"]
+    rows = stream_rows(turns)
+    assert [row["stream"] for row in rows][-1] == "all" and len(rows) == 5
+    assert streams_checks(turns)[0]["name"] == TOGETHER
+
+
+def test_streams_go_on_without_a_host_that_is_lost(tmp_path: Path) -> None:
+    plan = _streams("memory", "null", size_bytes=2 << 20, rate_mb_s=2.0)
+    with Hosts("local:2") as hosts:
+        processes = hosts._cluster.client.run(os.getpid)
+        os.kill(processes[hosts.hosts[1].address], signal.SIGKILL)
+        turns = measure_all_streams(plan, progress=Silent(), stop=StopFlag(), hosts=hosts)
+        names = [host.name for host in hosts.hosts]
+    assert turns.status == "failed" and f"host {names[1]}" in str(turns.failure)
+    assert len(turns.results["together"]) == 2
+    for result in turns.results["together"]:
+        assert [one.name for one in result.streams] == [f"{names[0]}: memory to null"]

@@ -102,7 +102,7 @@ def test_a_verdict_on_files_comes_with_its_remedy() -> None:
 
 
 def test_a_verdict_on_streams_comes_with_its_remedy() -> None:
-    table = streams_table([], {"name": "page_cache", "verdict": "INVALID", "evidence": "So.", "mend": "Move more."})
+    table = streams_table([], [{"name": "page_cache", "verdict": "INVALID", "evidence": "So.", "mend": "Move more."}])
     assert table.splitlines()[-1] == "INVALID page_cache: So. Move more."
 
 

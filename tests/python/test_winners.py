@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from raidlab.api import analyse, run_study
 from raidlab.errors import InputError
 from raidlab.report.figures import winners
 from raidlab.report.figures.figure import Panel
+from raidlab.report.figures.style import COLOURS
+from raidlab.stats import NOTHING_SHOWN_PERCENT
 from raidlab.study import load_study
 
 STUDY = """
@@ -60,6 +63,31 @@ def test_a_field_has_the_level_that_gives_most(panels: tuple[Panel, ...]) -> Non
     assert written["line"] == "raid0" and written["level"] > 100 and "striped, large" in written["tip"]
     assert "% more than mirror" in written["tip"] and written["label"] == f"+{written['level']:.0f} %"
     assert "Of 3 fields raid0 in" in panels[1].alt
+
+
+def test_a_tie_is_nobodys_win(panels: tuple[Panel, ...]) -> None:
+    # One request at a time reads one disk, of stripes and of mirrors alike.
+    drawn = panels[0].chart.to_dict()
+    rows = next(iter(drawn["datasets"].values()))
+    (read,) = (row for row in rows if row["value"] == 100.0)
+    assert read["line"] == read["label"] == "tie" and read["level"] < NOTHING_SHOWN_PERCENT
+    assert read["tip"].endswith(": a tie") and "tie in" in panels[0].alt and read["tip"] not in panels[0].alt
+    colours = drawn["layer"][0]["encoding"]["color"]["scale"]
+    assert dict(zip(colours["domain"], colours["range"], strict=True))["tie"] not in COLOURS
+
+
+def test_a_lead_that_repeats_do_not_bear_out_is_a_tie(tmp_path: Path) -> None:
+    # A disk at random and few requests: a read of one disk takes as long on stripes as on mirrors, and runs differ.
+    service = '{ kind = "exponential", mean_us = 1000.0 }'
+    device = f'kind = "random", capacity_bytes = 1073741824, read = {service}, write = {service}'
+    text = re.sub(r'kind = "fixed".* = 1000.0', device, STUDY)
+    text = text.replace("measure = { requests = 200 }", "measure = { requests = 30 }\nrepeats = 3")
+    (tmp_path / "map.toml").write_text(text, encoding="utf-8")
+    (figure,) = winners.figures(analyse(run_study(tmp_path / "map.toml", out=tmp_path / "runs")))
+    rows = next(iter(figure.panels[0].chart.to_dict()["datasets"].values()))
+    assert all(row["level"] > NOTHING_SHOWN_PERCENT for row in rows)
+    # A write is over when the slowest of the mirrors is.
+    assert [row["label"] == "tie" for row in rows] == [False, False, True]
 
 
 def test_what_is_no_map_is_refused(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@
 
 #![cfg_attr(test, allow(clippy::pedantic, reason = "its casts: numbers of tests are small"))]
 
+mod begin;
 mod config;
 mod content;
 pub mod direct;

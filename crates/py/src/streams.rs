@@ -23,7 +23,12 @@ fn answer(seed: u64, result: &StreamsResult) -> Value {
         "bytes": result.streams.iter().map(|s| s.bytes).sum::<u64>(),
         "elapsed_ns": result.elapsed_ns,
         "streams": result.streams.iter().map(stream).collect::<Vec<_>>(),
-        "facts": {"endpoints": result.endpoints, "arrays": result.arrays, "data": result.data},
+        "facts": {
+            "endpoints": result.endpoints,
+            "arrays": result.arrays,
+            "data": result.data,
+            "began_unix_ns": result.began_unix_ns,
+        },
         "checks": result.checks(),
         "stopped_by": result.stopped_by.as_ref().map(ToString::to_string),
         "interrupted": result.interrupted,

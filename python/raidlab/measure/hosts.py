@@ -28,20 +28,22 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 from raidlab.errors import CellFailedError, InputError, RaidlabError
 from raidlab.measure.copies import OPTION, CopyTaker
 from raidlab.measure.execute import members_at
-from raidlab.measure.merge import TOGETHER, Part, merged
+from raidlab.measure.merge import TOGETHER, Part, StreamsPart, merged, merged_streams
 from raidlab.measure.places import Place, TargetSpec, wanted_targets
 from raidlab.run.dask import Cluster
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import Members
 from raidlab.run.runner import Answer, InlineRunner, run_request
+from raidlab.run.streams import StreamsResult, as_found_here, measure_streams
 from raidlab.run.target_facts import note_state_after, opened_member
+from raidlab.study.cell import StreamsCell
 from raidlab.study.expand import derive_seed
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from raidlab.measure.request import MeasureRequest
-    from raidlab.results.answer import CellAnswer
+    from raidlab.results.answer import CellAnswer, CheckAnswer
     from raidlab.results.facts import HostFacts, Member
 
 T = TypeVar("T")
@@ -80,6 +82,10 @@ class HostAgent:
     def run(self, request: str) -> Answer:
         """Run a cell to its end, or until this measurement is stopped."""
         return run_request(request, lambda _share: self._session not in _STOPPED)
+
+    def streams(self, cell: StreamsCell, *, keep: bool) -> StreamsResult:
+        """Run streams between ends of this machine, to their end or until this measurement is stopped."""
+        return measure_streams(as_found_here(cell), lambda _share: self._session not in _STOPPED, keep=keep)
 
     def facts(self, targets: list[Any]) -> list[Member]:
         """What the engine found of the targets, and what this machine knows besides."""
@@ -360,13 +366,37 @@ class Hosts:
         ``reads``: run it only on hosts of these names, each with this share of reads.
         """
         asked = json.loads(request)
+        return self._in_time(lambda: self._run_once(asked, reads), lambda answer: answer["checks"])
+
+    def streams(self, cell: StreamsCell, *, keep: bool) -> StreamsResult:
+        """The same with streams: each host runs all of them, between ends of its own."""
+        return self._in_time(lambda: self._streams_once(cell, keep=keep), lambda result: result.checks)
+
+    def _in_time(self, once: Callable[[], tuple[T, int]], checks: Callable[[T], Sequence[CheckAnswer]]) -> T:
         for left in reversed(range(_TRIES)):
-            answer, late_ns = self._run_once(asked, reads)
-            is_apart = next(check for check in answer["checks"] if check["name"] == TOGETHER)["verdict"] != "PASS"
+            answer, late_ns = once()
+            is_apart = next(check for check in checks(answer) if check["name"] == TOGETHER)["verdict"] != "PASS"
             if not is_apart or not left or self._stop():
                 break
             self._lead_ns = min(self._lead_ns + 2 * late_ns, _LONGEST_LEAD_NS)
         return answer
+
+    def _streams_once(self, cell: StreamsCell, *, keep: bool) -> tuple[StreamsResult, int]:
+        begin_at_ns = time.time_ns() + self._lead_ns
+        cells = {
+            host.name: cell.model_copy(
+                update={
+                    "seed": derive_seed(cell.seed, f"host {number}"),
+                    "begin_at_unix_ns": begin_at_ns + host.clock_offset_ns,
+                }
+            )
+            for number, host in enumerate(self.living)
+        }
+        parts = [
+            StreamsPart(host.name, result, result.facts["began_unix_ns"] - host.clock_offset_ns)
+            for host, result in self.ask(lambda host: host.agent.streams(cells[host.name], keep=keep))
+        ]
+        return merged_streams(parts), max(part.began_ns for part in parts) - begin_at_ns
 
     def _run_once(self, asked: dict[str, Any], reads: Mapping[str, float] | None) -> tuple[CellAnswer, int]:
         """The answer of all that live, and by how much the last of them began too late."""

@@ -12,6 +12,7 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -29,6 +30,7 @@ from raidlab.results.answer import (
     Tally,
     Verdict,
 )
+from raidlab.run.streams import StreamResult, StreamsResult
 from raidlab.study.units import format_number
 
 TOGETHER = "together"
@@ -89,6 +91,52 @@ def merged(parts: Sequence[Part], seed: int, targets: int) -> CellAnswer:
     if backlogs := [one for answer in answers if (one := answer.get("backlog"))]:
         found["backlog"] = _backlog(backlogs)
     return found
+
+
+class StreamsPart(NamedTuple):
+    """What one machine's streams did."""
+
+    host: str
+    result: StreamsResult
+    began_ns: int
+    """When its first stream started, by the clock of the one who asked."""
+
+
+def merged_streams(parts: Sequence[StreamsPart]) -> StreamsResult:
+    """The streams of all of them, each under its host's name, from the first start to the last end."""
+    began_ns = min(part.began_ns for part in parts)
+    streams: list[StreamResult] = []
+    endpoints: list[dict[str, Any]] = []
+    for part in parts:
+        endpoints += [{**end, "stream": end["stream"] + len(streams)} for end in part.result.facts["endpoints"]]
+        streams += [
+            replace(one, name=f"{part.host}: {one.name}", start_ns=one.start_ns + part.began_ns - began_ns)
+            for one in part.result.streams
+        ]
+    alike = [
+        Part(
+            part.host,
+            cast(CellAnswer, {"elapsed_ns": part.result.elapsed_ns, "checks": part.result.checks}),
+            part.began_ns,
+            0,
+        )
+        for part in parts
+    ]
+    first = parts[0].result
+    return StreamsResult(
+        streams=tuple(streams),
+        bytes=sum(part.result.bytes for part in parts),
+        elapsed_ns=max(one.closed_ns for one in alike) - began_ns,
+        facts={
+            **first.facts,
+            "endpoints": endpoints,
+            "began_unix_ns": began_ns,
+            "hosts": [{"name": part.host, "began_unix_ns": part.began_ns} for part in parts],
+        },
+        checks=[_overlap(alike), *_checks(alike)],
+        stopped_by=next((f"{part.host}: {said}" for part in parts if (said := part.result.stopped_by)), None),
+        interrupted=any(part.result.interrupted for part in parts),
+    )
 
 
 def _tally(each: Sequence[Tally]) -> Tally:

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.histogram import Histogram
+from raidlab.measure.merge import TOGETHER as TOGETHER_CHECK
 from raidlab.measure.turns import Row, Turns, in_turns
 from raidlab.measure.words import said_of_flag
-from raidlab.results.answer import VERDICTS, CheckAnswer
+from raidlab.results.answer import CheckAnswer, worst_checks
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress
 from raidlab.run.runner import check_ended
@@ -23,6 +25,9 @@ from raidlab.run.streams import StreamResult, StreamsResult, endpoint, measure_s
 from raidlab.stats import ratio_interval, student
 from raidlab.stats.figure import figure
 from raidlab.study.cell import LiveStream, StreamsCell
+
+if TYPE_CHECKING:
+    from raidlab.measure.hosts import Hosts
 
 TOGETHER = "together"
 # The words of the command line that name the streams: errors say where they come from.
@@ -70,15 +75,20 @@ def streams_of(
     return found
 
 
-def measure_all_streams(plan: StreamsPlan, *, progress: Progress, stop: StopFlag) -> Turns[str, StreamsResult]:
-    """Run the streams together and, where asked, each alone, in turns."""
+def measure_all_streams(
+    plan: StreamsPlan, *, progress: Progress, stop: StopFlag, hosts: Hosts | None = None
+) -> Turns[str, StreamsResult]:
+    """Run the streams together and, where asked, each alone, in turns; with ``hosts`` on all of them at once."""
     cells = {TOGETHER: plan.cell}
     if plan.alone and len(plan.cell.streams) > 1:
         cells |= {stream.name: plan.cell.model_copy(update={"streams": [stream]}) for stream in plan.cell.streams}
 
     def run(key: str, _repeat: int) -> StreamsResult:
         try:
-            result = measure_streams(cells[key], lambda _share: not stop(), keep=plan.keep)
+            if hosts is not None:
+                result = hosts.streams(cells[key], keep=plan.keep)
+            else:
+                result = measure_streams(cells[key], lambda _share: not stop(), keep=plan.keep)
         except RefusedError as error:
             raise RefusedError(f"{_ENDS}: {error}") from None
         except CellFailedError as error:
@@ -86,9 +96,12 @@ def measure_all_streams(plan: StreamsPlan, *, progress: Progress, stop: StopFlag
         check_ended(result.stopped_by, interrupted=result.interrupted)
         return result
 
-    return in_turns(
+    turns = in_turns(
         list(cells), plan.repeats, run, seed=plan.cell.seed, title="running streams", progress=progress, stop=stop
     )
+    if hosts is not None and hosts.lost and turns.status == "complete":
+        turns.status, turns.failure = "failed", "; ".join(hosts.lost)
+    return turns
 
 
 def stream_rows(turns: Turns[str, StreamsResult]) -> list[Row]:
@@ -97,8 +110,9 @@ def stream_rows(turns: Turns[str, StreamsResult]) -> list[Row]:
     if not together:
         return []
     rows = []
-    for number, first in enumerate(together[0].streams):
-        each = [result.streams[number] for result in together]
+    for first in together[0].streams:
+        # Those of a host that was lost are not in every repeat.
+        each = [one for result in together for one in result.streams if one.name == first.name]
         alone = [result.streams[0] for result in turns.results.get(first.name, [])]
         rows.append({"stream": first.name, **_row(each), **_against_itself(each, alone)})
     if len(rows) > 1:
@@ -138,7 +152,10 @@ def _against_itself(each: list[StreamResult], alone: list[StreamResult]) -> Row:
     return dict(zip(keys, (alone_mb_s, *(share and 100 * share for share in shares)), strict=True))
 
 
-def streams_page_cache(turns: Turns[str, StreamsResult]) -> CheckAnswer | None:
-    """The worst that the page cache had of any source."""
-    checks = [check for results in turns.results.values() for result in results if (check := result.page_cache)]
-    return max(checks, key=lambda check: VERDICTS.index(check["verdict"]), default=None)
+def streams_checks(turns: Turns[str, StreamsResult]) -> list[CheckAnswer]:
+    """The worst that the page cache had of any source; with several hosts, how far they were one."""
+    results = [result for each in turns.results.values() for result in each]
+    cached = [check for result in results if (check := result.page_cache)]
+    return worst_checks(
+        [*cached, *(one for result in results for one in result.checks if one["name"] == TOGETHER_CHECK)]
+    )

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -22,7 +23,16 @@ import polars as pl
 from raidlab.errors import InputError
 from raidlab.results.answer import VERDICTS
 from raidlab.results.parquet import decoded_size
-from raidlab.results.tables import ACCOUNTS, MACHINE, MEMBER_COUNTS, OPERATIONS, STAGES, TABLES, TIMES
+from raidlab.results.tables import (
+    ACCOUNTS,
+    MACHINE,
+    MEMBER_COUNTS,
+    OPERATIONS,
+    ROWS_A_GROUP,
+    STAGES,
+    TABLES,
+    TIMES,
+)
 from raidlab.study import Study
 from raidlab.study.expand import MOST_CELLS, NULL
 from raidlab.study.words import ENGINES
@@ -31,6 +41,8 @@ MOST_TABLE_BYTES = 1 << 30
 # What is worked out from a table takes up to seven times as much memory as the table: so it takes half of it.
 _MEMORY_SHARE = 16
 _LEAST_DECODED_BYTES = 256 << 20
+# So much larger may be what is decoded part by part; it is a matter of time then.
+_MOST_TIMES = 64
 # A text in a frame is this long, and where it is longer it lies elsewhere.
 _VIEW_BYTES = 16
 # A row a second is kept of a run, and room for every second until then is made.
@@ -38,6 +50,7 @@ _MOST_NS = 366 * 86_400 * 10**9
 # Beyond every figure, and small enough that a million of them still have a sum.
 _MOST_FIGURE = 1e60
 _MOST_TOTAL = 2.0**63
+_TOO_MANY = "counts more requests than there can be"
 
 _MAY_BE_NULL: Mapping[str, Sequence[str]] = {
     "cells": (
@@ -80,21 +93,47 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def opened_table(file: Path, name: str, content: bytes, later: Sequence[str]) -> pl.DataFrame:
-    """A table from the bytes of its file, with the columns that raidlab writes, as far as they are there.
+class StoredTable:
+    """A table in the bytes of its file, with the columns that raidlab writes, as far as they are there.
 
-    It may lack the columns of ``later``, which came after the version that wrote it.
+    It may lack the columns of ``later``, which came after the version that wrote it. Only what is read ``in_parts`` may
+    be larger than the memory, and none of its parts is.
     """
-    columns = TABLES[name]
-    try:
-        _check_size(file, name, content)
-        found = pl.read_parquet_schema(io.BytesIO(content))
-        for column, dtype in columns.items():
+
+    def __init__(self, file: Path, name: str, content: bytes, later: Sequence[str], *, in_parts: bool = False) -> None:
+        self._file, self._content = file, content
+        with _reading(file):
+            self._rows = _checked_rows(file, name, content, in_parts=in_parts)
+            found = pl.read_parquet_schema(io.BytesIO(content))
+        for column, dtype in TABLES[name].items():
             if column not in found and column not in later:
                 raise damaged(file, f"lacks the column '{column}'")
             if found.get(column, dtype) != dtype:
                 raise damaged(file, f"has a column '{column}' of type {found[column]} in the place of {dtype}")
-        return pl.read_parquet(io.BytesIO(content), columns=[column for column in columns if column in found])
+        self._columns = [column for column in TABLES[name] if column in found]
+
+    def whole(self) -> pl.DataFrame:
+        """All of it."""
+        with _reading(self._file):
+            return pl.read_parquet(io.BytesIO(self._content), columns=self._columns)
+
+    @property
+    def parts(self) -> int:
+        """How many parts it has."""
+        return -(-self._rows // ROWS_A_GROUP)
+
+    def part(self, number: int) -> pl.DataFrame:
+        """The part of a number, without decoding the others."""
+        with _reading(self._file):
+            rows = pl.scan_parquet(io.BytesIO(self._content)).select(self._columns)
+            return rows.slice(number * ROWS_A_GROUP, ROWS_A_GROUP).collect()
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """What Polars says of a file that it cannot read, as ours."""
+    try:
+        yield
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         raise damaged(file, f"cannot be read: {first_line(error)}") from None
     except BaseException as error:
@@ -104,16 +143,32 @@ def opened_table(file: Path, name: str, content: bytes, later: Sequence[str]) ->
         raise damaged(file, f"cannot be read: {first_line(error)}") from None
 
 
-def _check_size(file: Path, name: str, content: bytes) -> None:
-    """Refuse what would fill the memory, before it is decoded."""
+def _checked_rows(file: Path, name: str, content: bytes, *, in_parts: bool) -> int:
+    """How many rows a file has; refused before it is decoded where that would fill the memory."""
     size = decoded_size(content)
     row_bytes = sum(_VIEW_BYTES if dtype == pl.String else 8 for dtype in TABLES[name].values())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     most = max(_LEAST_DECODED_BYTES, memory // _MEMORY_SHARE)
-    if max(size.page_bytes, size.rows * row_bytes) > most:
+    at_once = max(size.group_page_bytes, size.group_rows * row_bytes) if in_parts else 0
+    if max(size.page_bytes, size.rows * row_bytes) > (_MOST_TIMES * most if in_parts else most) or at_once > most:
         raise damaged(file, f"is too large: its {size.rows:,} rows take more than {most >> 20:,} MiB")
     if name == "cells" and size.rows > MOST_CELLS:
         raise damaged(file, f"has {size.rows:,} rows, and a run has at most {MOST_CELLS:,} cells")
+    return size.rows
+
+
+def check_parts(
+    file: Path, name: str, parts: Iterable[pl.DataFrame], study: Study, modelled: Sequence[str], cells: pl.DataFrame
+) -> Iterator[pl.DataFrame]:
+    """The parts of a table of histograms, each checked as `check_rows` does, and beside the row before it."""
+    before, total = None, 0.0
+    for part in parts:
+        check_rows(file, name, part if before is None else pl.concat([before, part]), study, modelled, cells)
+        total += _requests(part)
+        if total >= _MOST_TOTAL:
+            raise damaged(file, _TOO_MANY)
+        before = part.tail(1)
+        yield part
 
 
 def check_rows(
@@ -181,5 +236,9 @@ def _wrong_histogram(frame: pl.DataFrame, keys: Sequence[str]) -> Iterator[str]:
     same = pl.all_horizontal(pl.col(key) == pl.col(key).shift(1) for key in keys)
     if frame.select((same & (pl.col("value_ns") <= pl.col("value_ns").shift(1))).any()).item():
         yield "has a histogram whose values do not ascend"
-    if (frame["count"].cast(pl.Float64).sum() or 0.0) >= _MOST_TOTAL:
-        yield "counts more requests than there can be"
+    if _requests(frame) >= _MOST_TOTAL:
+        yield _TOO_MANY
+
+
+def _requests(frame: pl.DataFrame) -> float:
+    return float(frame["count"].cast(pl.Float64).sum())

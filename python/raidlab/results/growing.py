@@ -20,9 +20,8 @@ import polars as pl
 from typing_extensions import Buffer
 
 from raidlab.directory import Directory
-from raidlab.results.tables import TABLES
+from raidlab.results.tables import ROWS_A_GROUP, TABLES
 
-_ROWS_A_GROUP = 1 << 18
 _COMPRESSION_LEVEL = 3
 
 
@@ -56,9 +55,9 @@ class GrowingTable:
     def add(self, rows: pl.DataFrame) -> None:
         """Put rows below those that are there."""
         self._rows = pl.concat([self._rows, rows])
-        while self._rows.height > _ROWS_A_GROUP:
-            self._set_aside(self._rows.head(_ROWS_A_GROUP))
-            self._rows = self._rows.slice(_ROWS_A_GROUP)
+        while self._rows.height > ROWS_A_GROUP:
+            self._set_aside(self._rows.head(ROWS_A_GROUP))
+            self._rows = self._rows.slice(ROWS_A_GROUP)
 
     def _set_aside(self, rows: pl.DataFrame) -> None:
         if self._file is None:
@@ -82,7 +81,7 @@ class GrowingTable:
                 compression="zstd",
                 compression_level=_COMPRESSION_LEVEL,
                 statistics=True,
-                row_group_size=_ROWS_A_GROUP,
+                row_group_size=ROWS_A_GROUP,
                 maintain_order=True,
             )
         except pl.exceptions.ComputeError:
@@ -112,6 +111,6 @@ def parquet_of(frame: pl.DataFrame) -> bytes:
         compression="zstd",
         compression_level=_COMPRESSION_LEVEL,
         statistics=True,
-        row_group_size=_ROWS_A_GROUP,
+        row_group_size=ROWS_A_GROUP,
     )
     return table.getvalue()

@@ -28,10 +28,11 @@ from raidlab.errors import InputError
 from raidlab.histogram import Histogram
 from raidlab.reading import json_value, toml
 from raidlab.results.answer import HoldRow
-from raidlab.results.damage import MOST_TABLE_BYTES, check_rows, damaged, first_line, opened_table
+from raidlab.results.damage import MOST_TABLE_BYTES, StoredTable, check_parts, check_rows, damaged, first_line
 from raidlab.results.facts import Facts, Member, WrongFactError, checked
 from raidlab.results.finish import unfinished_run
 from raidlab.results.foreign import ForeignRow, kept_foreign
+from raidlab.results.histograms import Histograms
 from raidlab.results.migrate import (
     OLDEST_VERSION,
     added_since,
@@ -181,8 +182,7 @@ class Run:
             ``response``, ``service``, or ``gap`` (of all operations together).
         """
         operations = ("all", "read", "write") if operation == "all" else (operation,)
-        keys = [(cell, part, time) for cell in cells for part in operations]
-        return Histogram.merged(self._by_cell[key] for key in keys if key in self._by_cell)
+        return self._histograms.merged(tuple(cells), operations, time)
 
     @cached_property
     def station_rows(self) -> dict[tuple[int, str], Counts]:
@@ -231,21 +231,14 @@ class Run:
         return {}
 
     @cached_property
-    def _by_cell(self) -> dict[tuple[int, str, str], Histogram]:
-        """The histograms by what they are of, each a view of the table's columns: a sweep has a hundred thousand."""
-        rows, keys = self.histograms, ("cell", "operation", "time")
-        is_next = pl.any_horizontal(pl.col(key) != pl.col(key).shift(1) for key in keys).fill_null(value=True)
-        begins = rows.select(is_next).to_series().arg_true()
-        values, counts = rows["value_ns"].to_numpy(), rows["count"].to_numpy()
-        found: dict[tuple[int, str, str], Histogram] = {}
-        ends = [*begins, rows.height][1:]
-        for key, begin, end in zip(rows.select(keys)[begins].iter_rows(), begins, ends, strict=True):
-            part = Histogram(values[begin:end], counts[begin:end])
-            # The rows of one lie together, unless somebody has put them otherwise.
-            found[key] = Histogram.merged((found[key], part)) if key in found else part
-        # What a row is of takes twice the memory of its numbers, and is in the keys by now; who asks has it read again.
-        self.__dict__.pop("histograms", None)
-        return found
+    def _histograms(self) -> Histograms:
+        """The histograms by what they are of, without the table as a whole: a sweep has tens of millions of rows."""
+        name = "histograms"
+        table = None if self.tables is not None else self._stored(name, in_parts=True)
+        if table is None:
+            return Histograms([self.histograms], lambda _number: self.histograms)
+        file, parts = self._file(name), map(table.part, range(table.parts))
+        return Histograms(check_parts(file, name, parts, self.study, [*self.facts["devices"]], self.cells), table.part)
 
     def requests(self, cells: Sequence[int] | None = None) -> pl.DataFrame:
         """The rows of single requests, in the order in which they ended in their cell.
@@ -350,20 +343,28 @@ class Run:
     def _frame(self, name: str) -> pl.DataFrame:
         if self.tables is not None:
             return self.tables[name]
-        content = self._content(name)
-        if content is None:
+        table = self._stored(name)
+        if table is None:
             return pl.DataFrame(schema=TABLES[name])
-        file = self.folder / f"{name}.parquet"
-        frame = opened_table(file, name, content, added_since(self.facts["schema_version"])[name])
-        self._check_rows(file, name, frame)
+        frame = table.whole()
+        self._check_rows(self._file(name), name, frame)
         return with_nulls(frame, name)
+
+    def _file(self, name: str) -> Path:
+        return self.folder / f"{name}.parquet"
+
+    def _stored(self, name: str, *, in_parts: bool = False) -> StoredTable | None:
+        """A table of the folder, not decoded yet; None where the version that wrote had none."""
+        content = self._content(name)
+        later = added_since(self.facts["schema_version"])[name]
+        return None if content is None else StoredTable(self._file(name), name, content, later, in_parts=in_parts)
 
     def _check_rows(self, file: Path, name: str, frame: pl.DataFrame) -> None:
         check_rows(file, name, frame, self.study, [*self.facts["devices"]], None if name == "cells" else self.cells)
 
     def _content(self, name: str) -> bytes | None:
         """The bytes of a table, which are those that were written; None where the version that wrote had none."""
-        file = self.folder / f"{name}.parquet"
+        file = self._file(name)
         written = self.facts.get("tables", {}).get(name)
         try:
             with self.directory() as place:

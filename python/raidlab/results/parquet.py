@@ -31,10 +31,12 @@ _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _MAP, _STRUCT = (1, 2), 3
 
 @dataclass(frozen=True)
 class DecodedSize:
-    """What decoding takes: how many rows there are, and the bytes of all pages together."""
+    """What decoding takes: how many rows there are, and the bytes of all their pages; of a group of rows, at most."""
 
     rows: int
     page_bytes: int
+    group_rows: int
+    group_page_bytes: int
 
 
 def decoded_size(content: bytes) -> DecodedSize:
@@ -44,19 +46,19 @@ def decoded_size(content: bytes) -> DecodedSize:
     is_whole = content[:4] == _MAGIC == content[-4:] and 0 < length <= min(end - len(_MAGIC), _MOST_FOOTER_BYTES)
     if not is_whole:
         raise ValueError("is no Parquet file")
-    rows = page_bytes = 0
+    rows, page_bytes = [0], [0]
     try:
         for group in _Reader(content, end - length).structs(_ROW_GROUPS):
             for number, kind in group.fields():
                 if number == _ROWS:
-                    rows += group.count()
+                    rows.append(group.count())
                 elif number == _COLUMNS:
-                    page_bytes += sum(_page_bytes(content, *_pages(chunk)) for chunk in group.items())
+                    page_bytes.append(sum(_page_bytes(content, *_pages(chunk)) for chunk in group.items()))
                 else:
                     group.skip(kind)
     except IndexError:
         raise ValueError("is no Parquet file: its headers end early") from None
-    return DecodedSize(rows, page_bytes)
+    return DecodedSize(sum(rows), sum(page_bytes), max(rows), max(page_bytes))
 
 
 def _pages(chunk: _Reader) -> tuple[int, int]:

@@ -22,6 +22,8 @@ from raidlab.histogram import Column
 from raidlab.results.answer import CellRecord, HoldRecord, MachineUsage, RebuildAnswer, Row, StreamAnswer
 
 SCHEMA_VERSION = 10
+# How many rows of a table are written, and of a long one read, at once.
+ROWS_A_GROUP = 1 << 18
 # The columns of a table, in order, and their types.
 Columns = dict[str, type[pl.DataType]]
 OPERATIONS: tuple[Literal["all"], Literal["read"], Literal["write"]] = ("all", "read", "write")

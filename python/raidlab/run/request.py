@@ -10,8 +10,6 @@ Invariants:
 
 from __future__ import annotations
 
-import json
-
 from raidlab.errors import InputError
 from raidlab.run.data_path import data_path
 from raidlab.run.stream_cells import live_streams, member_bytes, streams_of, with_streams
@@ -34,7 +32,6 @@ from raidlab.study.cell import (
     UniformArrival,
     joined,
     parts_of,
-    text_of,
 )
 from raidlab.study.expand import NULL, Budget, load_of
 from raidlab.study.schema import Policy
@@ -77,10 +74,24 @@ def cell_request(
     """
     if known is not None and cell.workload.streams is None:
         return known.text(loaded, cell, members, sector_bytes, quick=quick, hold_target_ns=hold_target_ns)
+    return joined(_parts(loaded, cell, members, sector_bytes, quick=quick, hold_target_ns=hold_target_ns, once=once))
+
+
+def _parts(
+    loaded: LoadedStudy,
+    cell: Cell,
+    members: list[Opaque],
+    sector_bytes: int,
+    *,
+    quick: bool,
+    hold_target_ns: int | None,
+    once: bool = False,
+) -> Parts:
+    """The texts of the keys of one cell."""
     study = loaded.study
     policy = cell_policy(cell.array.policy or study.policy)
     if cell.workload.streams is not None and not is_simulated(cell.target) and not once:
-        return text_of(live_streams(loaded, cell, policy, members, sector_bytes, quick=quick))
+        return parts_of(live_streams(loaded, cell, policy, members, sector_bytes, quick=quick))
     live = cell.target in ("live", NULL, "emulated")
     request = ArrayCell(
         engine="live" if live else "sim",
@@ -110,7 +121,7 @@ def cell_request(
         request = request.model_copy(update={"host": section.host, "path": path})
         if count:
             request = with_streams(request, loaded, cell, section, sector_bytes=sector_bytes, quick=quick)
-    return text_of(request)
+    return parts_of(request)
 
 
 class KnownParts:
@@ -123,6 +134,7 @@ class KnownParts:
         self._parts: dict[tuple[str, str, str], Parts] = {}
         # Each text once, however many cells have it.
         self._texts: dict[str, str] = {}
+        self._own: dict[tuple[object, ...], Parts] = {}
 
     def text(
         self,
@@ -137,19 +149,27 @@ class KnownParts:
         """The text of one cell, none of streams."""
         key = (cell.target, cell.array.name, cell.workload.name)
         if key not in self._parts:
-            text = cell_request(
-                loaded, cell, members=members, sector_bytes=sector_bytes, quick=quick, hold_target_ns=hold_target_ns
-            )
-            parts = {name: json.dumps(value, sort_keys=True) for name, value in json.loads(text).items()}
+            parts = _parts(loaded, cell, members, sector_bytes, quick=quick, hold_target_ns=hold_target_ns)
             self._parts[key] = {name: self._texts.setdefault(part, part) for name, part in parts.items()}
-            return text
-        load = cell_load(load_of(loaded.study, cell.array, cell.workload), cell, hold_target_ns)
-        own: Parts = {"seed": str(cell.seed), **parts_of(_Own(load=load))}
-        if cell.workload.trace is None:
-            spent = budget(loaded.study, cell.target, quick=quick)
-            warmup, measure = amounts(cell.workload, spent, max(cell.load.depth, 1))
-            own |= parts_of(_Amounts(warmup=warmup, measure=measure))
-        return joined({**self._parts[key], **own})
+            return joined(parts)
+        # What is not the same under every workload and array is under one of them.
+        array, workload = cell.array, cell.workload
+        is_own = workload.load is not None or workload.trace is not None or workload.count is not None
+        whose = (array.name if array.load is not None else "", workload.name if is_own else "")
+        point = (cell.target, *whose, cell.load, hold_target_ns)
+        if point not in self._own:
+            self._own[point] = _own_parts(loaded, cell, quick=quick, hold_target_ns=hold_target_ns)
+        return joined({**self._parts[key], **self._own[point], "seed": str(cell.seed)})
+
+
+def _own_parts(loaded: LoadedStudy, cell: Cell, *, quick: bool, hold_target_ns: int | None) -> Parts:
+    """What a cell's point of the load decides."""
+    own = parts_of(_Own(load=cell_load(load_of(loaded.study, cell.array, cell.workload), cell, hold_target_ns)))
+    if cell.workload.trace is None:
+        spent = budget(loaded.study, cell.target, quick=quick)
+        warmup, measure = amounts(cell.workload, spent, max(cell.load.depth, 1))
+        own |= parts_of(_Amounts(warmup=warmup, measure=measure))
+    return own
 
 
 class _Own(Table):

@@ -82,6 +82,16 @@ def _tape(text: str) -> TapeEnd:
     return TapeEnd.model_construct(kind="tape", mb_s=mb_s, buffer=buffer, start_stop=start_stop)
 
 
+def as_found_here(cell: StreamsCell) -> StreamsCell:
+    """A cell whose ends were named on another machine: what a path is, a file or a device, is this one's to say."""
+
+    def end(named: LiveEnd) -> LiveEnd:
+        return endpoint(str(named.path)) if isinstance(named, FileEnd | BlockEnd) else named
+
+    streams = [one.model_copy(update={"source": end(one.source), "sink": end(one.sink)}) for one in cell.streams]
+    return cell.model_copy(update={"streams": streams})
+
+
 @dataclass(frozen=True)
 class StreamEnd:
     """What one end of a stream did."""

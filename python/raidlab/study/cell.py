@@ -394,6 +394,7 @@ class StreamsCell(Table):
     destroy: list[Path] = []
     data: Path | None = None
     content: Literal["random", "verify"] = "random"
+    begin_at_unix_ns: int | None = None
     duration: int | None = None
 
 
@@ -451,5 +452,6 @@ class FilesCell(Table):
     io: Literal["auto", "direct", "buffered"] = "auto"
     verify: Literal["full", "sample", "off"] = "sample"
     drop_caches: bool = False
+    begin_at_unix_ns: int | None = None
     warmup: FilesWarmup = FilesWarmup()
     measure: FilesMeasure = FilesMeasure()

@@ -31,6 +31,7 @@ pub use config::{DirectConfig, Interface};
 pub use result::{DirectFacts, DirectResult, RequestCounts};
 pub use span::TargetSpan;
 
+use crate::begin;
 use crate::config::OnProgress;
 use crate::content::{Knowledge, Stamper, Verify};
 use crate::error::LiveError;
@@ -42,9 +43,6 @@ use raidlab_types::Seed;
 use shared::SharedWindow;
 use span::Sectors;
 use worker_pool::WorkerPool;
-
-/// Beyond this, two machines' clocks disagree rather than that somebody has time to wait.
-const LONGEST_WAIT_NS: u64 = 300_000_000_000;
 
 /// Runs a cell over plain targets. `observer` is told of progress about seven times a second, and may end the run with
 /// what it has.
@@ -111,12 +109,7 @@ fn check(config: &DirectConfig) -> Result<(), LiveError> {
         let message = "an emulated disk is a member of a tree: its engine is \"live\", with {\"kind\": \"member\"}";
         return Err(LiveError::bad(format!("targets[{i}].kind"), message));
     }
-    if config.begin_at_unix_ns.is_some_and(|at| at > worker_pool::unix_ns().saturating_add(LONGEST_WAIT_NS)) {
-        return Err(LiveError::bad(
-            "begin_at_unix_ns",
-            "is more than five minutes away; accepted: a moment before that",
-        ));
-    }
+    begin::check(config.begin_at_unix_ns)?;
     if config.batch == Some(0) {
         return Err(LiveError::bad("batch", "0 must be at least 1"));
     }

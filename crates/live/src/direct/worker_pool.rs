@@ -14,6 +14,7 @@ use super::span::Sectors;
 use super::threads::{Threads, MOST_THREADS};
 use super::transport::Transport;
 use super::worker::{IoPath, LoopOptions, Outcome, Worker, WorkerVolume};
+use crate::begin;
 use crate::config::{fraction, OnProgress, RunProgress, RunStage, PULSE};
 use crate::content::{not_compared, ContentCheck, ContentReport, Stamper, Verify, Writers};
 use crate::error::LiveError;
@@ -27,12 +28,10 @@ use raidlab_load::{Backlog, Generator, Load, Recorder, SizeSpec};
 use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, Seed};
 use rustix::thread::{sched_setaffinity, CpuSet};
-use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::sync::mpsc::{channel, Sender};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{Builder, ScopedJoinHandle};
-use std::time::SystemTime;
 
 type Handle<'scope> = ScopedJoinHandle<'scope, Option<Outcome>>;
 /// Whether a worker could be set up.
@@ -106,9 +105,12 @@ impl<'a> WorkerPool<'a> {
             let set_up = all_ready.iter().take(workers).collect::<Result<Vec<()>, LiveError>>();
             // A worker that panicked has said nothing; joining it passes that on.
             let is_complete = set_up.as_ref().is_ok_and(|all| all.len() == workers);
-            let called_off = is_complete && self.await_beginning(observer).is_break();
+            let called_off = is_complete && begin::wait(self.config.begin_at_unix_ns, observer).is_break();
+            if called_off {
+                self.shared.stop();
+            }
             let clock = *clock.get_or_init(|| is_complete.then(Clock::start));
-            began_unix_ns = clock.map_or_else(unix_ns, began_unix_ns_of);
+            began_unix_ns = clock.map_or_else(begin::unix_ns, begin::began_unix_ns_of);
             let interrupted = clock.is_some_and(|clock| self.watch(clock, &mut devices, observer)) || called_off;
             let join = |handle: Handle<'_>| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let outcomes: Vec<Outcome> = handles.into_iter().filter_map(join).collect();
@@ -274,23 +276,6 @@ impl<'a> WorkerPool<'a> {
         }
     }
 
-    /// Waits until the load is to begin; breaks off, and has the workers stop, if the observer will not wait.
-    fn await_beginning(&self, observer: OnProgress<'_>) -> ControlFlow<()> {
-        let Some(begin_at) = self.config.begin_at_unix_ns else { return ControlFlow::Continue(()) };
-        loop {
-            let left = Duration::from_ns(begin_at.saturating_sub(unix_ns()));
-            if left == Duration::ZERO {
-                return ControlFlow::Continue(());
-            }
-            let (stage, elapsed) = (RunStage::Running, Duration::ZERO);
-            if observer(RunProgress { stage, fraction: 0.0, requests: 0, elapsed }).is_break() {
-                self.shared.stop();
-                return ControlFlow::Break(());
-            }
-            std::thread::sleep(std::time::Duration::from_nanos(left.min(PULSE).as_ns()));
-        }
-    }
-
     /// Tells the observer how far it is until all workers have ended, and reads the devices' counters when their windows
     /// open and close. True if the observer stopped it.
     fn watch(&self, clock: Clock, devices: &mut Devices, observer: OnProgress<'_>) -> bool {
@@ -433,23 +418,6 @@ fn together(outcomes: &[Outcome]) -> Recorder {
     let mut all = recorders[last].clone();
     recorders.iter().enumerate().filter(|(i, _)| *i != last).for_each(|(_, other)| all.merge(other));
     all
-}
-
-/// The machine's clock.
-pub(super) fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// When a clock was started, by the machine's clock. A thread that is held up between its two looks finds it too late:
-/// the earliest of some is believed.
-fn began_unix_ns_of(clock: Clock) -> u64 {
-    const LOOKS: usize = 5;
-    let look = || {
-        let elapsed_ns = clock.now().as_ns();
-        unix_ns().saturating_sub(elapsed_ns)
-    };
-    std::iter::repeat_with(look).take(LOOKS).min().unwrap_or_else(unix_ns)
 }
 
 /// Binds this thread to a processor.

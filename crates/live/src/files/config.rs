@@ -38,6 +38,10 @@ pub struct FilesConfig {
     /// How much of the files that raidlab made is compared with what was written.
     #[serde(default)]
     pub verify: Verify,
+    /// Wait, all ready, until this time of the machine's clock (nanoseconds of the Unix epoch), so that several machines
+    /// begin together.
+    #[serde(default)]
+    pub begin_at_unix_ns: Option<u64>,
     /// Files read first that do not count.
     #[serde(default)]
     pub warmup: FilesWarmup,

@@ -31,6 +31,7 @@ pub use config::{BlockBytes, FileSource, FilesConfig, FilesMeasure, FilesWarmup,
 pub use raidlab_load::files::{Numbers, Order};
 pub use result::{DirectoryFacts, FilesResult, FillRecord, FillResult, ReadRecord, ReadResult, CACHE_UNKNOWN};
 
+use crate::begin;
 use crate::config::{ByteProgress, OnProgress, RunStage};
 use crate::content::{not_compared, Verify};
 use crate::directory::open_regular;
@@ -64,6 +65,7 @@ const LONGEST_CALL: u64 = 0x7fff_f000;
 /// is in [`FilesResult::stopped_by`], beside what was measured.
 pub fn run(config: &FilesConfig, observer: OnProgress<'_>) -> Result<FilesResult, LiveError> {
     check(config)?;
+    begin::check(config.begin_at_unix_ns)?;
     match &config.files {
         FileSource::Made { .. } => run_made(config, observer),
         FileSource::List { paths } => run_list(config, paths, observer),
@@ -274,6 +276,9 @@ fn read(
         buffer,
         check: FileCheck::new(config.verify, config.seed, u32_from(i), first_sectors),
     };
+    if !result.goes_on(Ok(begin::wait(config.begin_at_unix_ns, observer))) {
+        return;
+    }
     let readers = buffers.into_iter().skip(1).enumerate().map(reader).collect();
     let (found, compared, outcome) = readers::run(files, readers, limits, observer);
     result.read = found;

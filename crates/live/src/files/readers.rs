@@ -13,6 +13,7 @@ use super::content::FileCheck;
 use super::fill::SECTOR_BYTES;
 use super::read::{read_file, FileToRead};
 use super::result::{ReadRecord, ReadResult};
+use crate::begin::began_unix_ns_of;
 use crate::config::{OnProgress, RunProgress, RunStage};
 use crate::content::ContentReport;
 use crate::error::LiveError;
@@ -95,7 +96,9 @@ pub(super) fn run(
     }
     let warmup = shared.tickets.load(Ordering::Relaxed).min(shared.warmup);
     let failure = shared.failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    (ReadResult::of(records, warmup), content, failure.map_or(Ok(outcome), Err))
+    let mut read = ReadResult::of(records, warmup);
+    read.began_unix_ns = read.records.first().map_or(0, |first| began_unix_ns_of(shared.clock) + first.start_ns);
+    (read, content, failure.map_or(Ok(outcome), Err))
 }
 
 impl ReadRun<'_> {

@@ -98,6 +98,8 @@ pub struct ReadResult {
     pub records: Vec<ReadRecord>,
     /// Files that were read before and do not count.
     pub warmup_files: u64,
+    /// When the first of those that count was begun, by the machine's clock; 0 if none was.
+    pub began_unix_ns: u64,
     /// From the first start to the last end of those that count.
     pub elapsed_ns: u64,
     /// Times of opening.

@@ -30,6 +30,10 @@ pub struct StreamsConfig {
     /// Whether what arrives is compared with what was sent.
     #[serde(default)]
     pub content: ContentMode,
+    /// Wait, all ready, until this time of the machine's clock (nanoseconds of the Unix epoch), so that several machines
+    /// begin together.
+    #[serde(default)]
+    pub begin_at_unix_ns: Option<u64>,
     /// No block is begun later than this after the start.
     #[serde(rename = "duration", default, with = "raidlab_types::unit::ns_as_s_option")]
     pub duration_s: Option<f64>,

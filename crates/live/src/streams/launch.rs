@@ -15,6 +15,7 @@ use super::pace::Time;
 use super::result::{LateResult, StreamResult, StreamVerify, StreamsResult};
 use super::sample::{self, Sample};
 use super::verify::compare;
+use crate::begin;
 use crate::config::{ContentMode, OnProgress, RunProgress, RunStage};
 use crate::error::{plain, LiveError};
 use crate::io::Clock;
@@ -95,6 +96,10 @@ fn run_all(
     result: &mut StreamsResult,
     observer: OnProgress<'_>,
 ) {
+    if begin::wait(config.begin_at_unix_ns, observer).is_break() {
+        result.interrupted = true;
+        return;
+    }
     let (stop, arrived) = (AtomicBool::new(false), AtomicU64::new(0));
     let threads = config.streams.iter().map(|spec| 1 + usize::from(is_overlapped(spec))).sum();
     let start = Barrier::new(threads);
@@ -136,6 +141,7 @@ fn run_all(
             stop.store(true, Ordering::Relaxed);
         }
     });
+    result.began_unix_ns = begin::began_unix_ns_of(time.clock);
     let sent = settle(config, outcomes, result);
     if !result.interrupted && result.stopped_by.is_none() {
         compare(config, &written, blocks, &sent, result, observer);
@@ -216,6 +222,7 @@ fn make<'a>(
 fn settle(config: &StreamsConfig, outcomes: Vec<StreamOutcome>, result: &mut StreamsResult) -> Vec<Vec<u64>> {
     // Streams count from the first start of any.
     let first = outcomes.iter().map(|one| one.result.start_ns).min().unwrap_or(0);
+    result.began_unix_ns += first;
     let mut sent = Vec::with_capacity(outcomes.len());
     for (i, mut one) in outcomes.into_iter().enumerate() {
         if let (Some(failed), None) = (&one.failed, &result.stopped_by) {

@@ -36,6 +36,7 @@ pub use config::{ArraySpec, EndpointSpec, LiveStreamSpec, StreamsConfig};
 pub use result::{ArrayResult, EndResult, EndpointFacts, LateResult, StreamResult, StreamVerify, StreamsResult};
 pub use sample::SampleFacts;
 
+use crate::begin;
 use crate::config::OnProgress;
 use crate::error::LiveError;
 use check::{check, check_memory};
@@ -50,6 +51,7 @@ use sample::Sample;
 /// fails later is in [`StreamsResult::stopped_by`], beside what was measured.
 pub fn run(config: &StreamsConfig, observer: OnProgress<'_>) -> Result<StreamsResult, LiveError> {
     let blocks = check(config)?;
+    begin::check(config.begin_at_unix_ns)?;
     check_memory(config)?;
     let sample = Sample::of(config)?;
     let mut opened = OpenTargets::new(config, &blocks)?;

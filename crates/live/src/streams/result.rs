@@ -13,6 +13,8 @@ use serde::Serialize;
 pub struct StreamsResult {
     /// One a stream.
     pub streams: Vec<StreamResult>,
+    /// When the first of them started, by the machine's clock; 0 if none has.
+    pub began_unix_ns: u64,
     /// Until the last stream has ended.
     pub elapsed_ns: u64,
     /// What the ends are.

@@ -28,10 +28,11 @@ def summed_up(analysis: Analysis, names: set[str]) -> Iterator[Finding]:
     checks = analysis.run.checks.filter(pl.col("check").is_in(sorted(names)))
     if checks.is_empty():
         return
-    cells = {row["cell"]: row for row in analysis.run.cells.iter_rows(named=True)}
+    cells = analysis.run.cells
+    target_of = dict(cells.select("cell", "target").iter_rows())
     grouped: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in checks.iter_rows(named=True):
-        grouped.setdefault((row["check"], cells[row["cell"]]["target"]), []).append(row)
+        grouped.setdefault((row["check"], target_of[row["cell"]]), []).append(row)
     for (name, target), rows in grouped.items():
         worst = max(rows, key=lambda row: SEVERITY.get(row["verdict"], 0))
         verdict = worst["verdict"]
@@ -39,7 +40,7 @@ def summed_up(analysis: Analysis, names: set[str]) -> Iterator[Finding]:
             yield Finding(name, target, PASS, f"Passed in all {len(rows)} cells. {worst['evidence']}")
             continue
         affected = sum(1 for row in rows if row["verdict"] == verdict)
-        cell = cells[int(worst["cell"])]
+        cell = cells.row(by_predicate=pl.col("cell") == worst["cell"], named=True)
         where = f"{cell['array']}, {cell['workload']}, {cell['load']} {cell['depth'] or ''}".rstrip()
         evidence = f"{affected} of {len(rows)} cells; for one, {where}: {worst['evidence'].removesuffix('.')}."
         yield Finding(name, target, verdict, evidence, worst["mend"] or "")

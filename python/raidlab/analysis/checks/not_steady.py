@@ -5,7 +5,7 @@ A mean over a rate that falls says when the measurement ended, not how fast the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -30,7 +30,6 @@ _MOST_SPARSE = 10
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """WARN when five equal parts of a cell differ by more than the steady state allows, and by more than chance."""
-    seconds_of = analysis.run.snapshots.partition_by("cell", as_dict=True)
     for target in analysis.targets:
         # The depth of a held percentile is meant to move, and so is a rate where members fail.
         failing = {array.name for array in analysis.run.study.array if array.events or array.rebuild is not None}
@@ -39,7 +38,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             for point in analysis.points
             if point.target == target and point.load != "hold" and point.array not in failing
         ]
-        repeats = [found for point in points for found in _long_repeats(point, seconds_of)]
+        repeats = [found for point in points for found in _long_repeats(point)]
         if not repeats:
             continue
         chances = holm([chance for *_, chance in repeats])
@@ -72,12 +71,12 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         yield Finding(NAME, target, PASS, evidence)
 
 
-def _long_repeats(
-    point: Point, seconds_of: Mapping[tuple[object, ...], pl.DataFrame]
-) -> Iterator[tuple[Point, SteadyState, float]]:
+def _long_repeats(point: Point) -> Iterator[tuple[Point, SteadyState, float]]:
     """Of each repeat that is long enough: whether it is steady, and how probable so much change is by chance."""
     for row in point.rows:
-        seconds = _measured_seconds(seconds_of.get((row["cell"],)), int(row["elapsed_ns"]))
+        if row["elapsed_ns"] < _LEAST_SECONDS * _SECOND_NS:
+            continue
+        seconds = _measured_seconds(point.run.of_cells("snapshots", [row["cell"]]), int(row["elapsed_ns"]))
         if seconds.size < _LEAST_SECONDS:
             continue
         parts = np.array_split(seconds, WINDOW)
@@ -87,9 +86,9 @@ def _long_repeats(
             yield point, steady_state(means), chance
 
 
-def _measured_seconds(rows: pl.DataFrame | None, elapsed_ns: int) -> NDArray[np.float64]:
+def _measured_seconds(rows: pl.DataFrame, elapsed_ns: int) -> NDArray[np.float64]:
     """Requests completed in each whole second of the measuring window, seconds without any included."""
-    if rows is None or rows.is_empty():
+    if rows.is_empty():
         return np.zeros(0)
     ends = rows["time_ns"].to_numpy().astype(np.int64) // _SECOND_NS
     last = int(ends.max())

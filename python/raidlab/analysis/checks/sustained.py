@@ -7,7 +7,7 @@ bucket: so many requests beyond the rate at which it is filled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,8 +47,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     points = [point for point in analysis.points if point.target == "live" and point.load in ("closed", "open")]
     if not stored or not points:
         return
-    seconds_of = analysis.run.snapshots.partition_by("cell", as_dict=True)
-    loads = [(load, point) for point in points for load in [_seconds(analysis, point, seconds_of)] if load]
+    loads = [(load, point) for point in points for load in [_seconds(analysis, point)] if load]
     bursts = [(burst, point) for load, point in loads if (burst := burst_of(np.concatenate(load))) is not None]
     if bursts:
         burst, point = min(bursts, key=lambda entry: entry[0].slow_per_s / entry[0].fast_per_s)
@@ -93,9 +92,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
     yield Finding(NAME, "live", PASS, f"No burst ended: {told}; what comes later is not known.")
 
 
-def _seconds(
-    analysis: Analysis, point: Point, seconds_of: Mapping[tuple[object, ...], pl.DataFrame]
-) -> list[NDArray[np.float64]]:
+def _seconds(analysis: Analysis, point: Point) -> list[NDArray[np.float64]]:
     """Requests of every whole second of this load, in the order of the cells, pilots and warm-ups included."""
     same = ("array", "workload", "load", "depth", "rate_per_s")
     alike = pl.all_horizontal(pl.col(key) == getattr(point, key) for key in same)
@@ -104,13 +101,13 @@ def _seconds(
     # Rounds come before what is measured, and each begins an order of its own.
     is_pilot = pl.col("purpose") == PILOT
     cells = cells.sort(~is_pilot, pl.when(is_pilot).then("repeat").otherwise("order"))
-    found = [whole_seconds(seconds_of.get((cell,))) for cell in cells["cell"]]
+    found = [whole_seconds(analysis.run.of_cells("snapshots", [cell])) for cell in cells["cell"]]
     return [part for part in found if part.size]
 
 
-def whole_seconds(rows: pl.DataFrame | None) -> NDArray[np.float64]:
+def whole_seconds(rows: pl.DataFrame) -> NDArray[np.float64]:
     """Requests completed in each second of a cell but its last, which may be cut."""
-    if rows is None or rows.height < 2:
+    if rows.height < 2:
         return np.zeros(0)
     ends = rows["time_ns"].to_numpy().astype(np.int64) // _SECOND_NS
     counts = np.zeros(int(ends.max()) - int(ends.min()) + 1)

@@ -10,8 +10,8 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -19,6 +19,7 @@ import polars as pl
 from raidlab.analysis.model.access_count import failures_borne
 from raidlab.histogram import Histogram
 from raidlab.results import Run
+from raidlab.results.rows import TableRow, rows_of
 from raidlab.results.volumes import disk_count, member_count
 from raidlab.study.expand import NULL, PILOT
 from raidlab.study.schema import Array
@@ -44,7 +45,7 @@ class Point:
         The queue depth asked for; 0 where the load has none.
     rate_per_s : float
         The rate offered; 0 where the load has none.
-    rows : tuple of dict
+    rows : tuple of mapping
         The rows of its cells, one a repeat.
     """
 
@@ -56,7 +57,7 @@ class Point:
     load: str
     depth: int
     rate_per_s: float
-    rows: tuple[dict[str, Any], ...]
+    rows: tuple[Mapping[str, Any], ...]
 
     @property
     def cells(self) -> list[int]:
@@ -233,12 +234,12 @@ class Point:
         total = sum(count for _, count in known)
         return sum(value * count for value, count in known) / total if total else None
 
-    @cached_property
+    @property
     def response(self) -> Histogram:
         """Response times of all requests of all repeats."""
         return self.run.histogram(self.cells)
 
-    @cached_property
+    @property
     def gaps(self) -> Histogram:
         """Times of 1 ms or more in which nothing completed, of each worker by itself; empty where nobody looked."""
         return self.run.histogram(self.cells, time="gap")
@@ -268,8 +269,7 @@ def points_of(run: Run, *, cut: bool = False) -> list[Point]:
     """All points of a run; with ``cut``, those of the cells that were stopped before their end instead."""
     chosen = pl.col("interrupted") if cut else ~pl.col("interrupted")
     whole = run.cells.filter(chosen & (pl.col("target") != NULL) & (pl.col("purpose") != PILOT))
-    found = whole.partition_by(KEYS, as_dict=True, maintain_order=True)
-    return [
-        Point(run=run, rows=tuple(part.iter_rows(named=True)), **dict(zip(KEYS, key, strict=True)))
-        for key, part in found.items()
-    ]
+    found: dict[tuple[Any, ...], list[TableRow]] = {}
+    for key, row in zip(whole.select(KEYS).iter_rows(), rows_of(whole), strict=True):
+        found.setdefault(key, []).append(row)
+    return [Point(run=run, rows=tuple(rows), **dict(zip(KEYS, key, strict=True))) for key, rows in found.items()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,6 +52,15 @@ def streams(
         str | None, option("FILE", "What memory and tapes hand over; incompressible bytes by default.")
     ] = None,
     keep: Annotated[bool, flag("--keep", "Leave files that were made.")] = False,
+    cluster: Annotated[
+        str | None,
+        option(
+            "CLUSTER",
+            "Run the streams on all machines of this Dask cluster at once (tcp://HOST:8786), each between ends of its "
+            "own and all together.",
+        ),
+    ] = None,
+    hosts: Annotated[int | None, number("How many of its machines; all by default.", 1, 10_000)] = None,
     seed: Annotated[int, number("The root of all randomness.", 0, 2**63 - 1)] = 1,
     as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of a table.")] = False,
 ) -> None:
@@ -58,6 +68,8 @@ def streams(
 
     Every stream says which of its ends bounds it.
     """
+    from raidlab.cli.measure.requests import connected_hosts
+    from raidlab.errors import InputError
     from raidlab.measure.streams import StreamsPlan, measure_all_streams, streams_of
     from raidlab.measure.words import parse_with
     from raidlab.run.interrupt import StopFlag, catching_signals
@@ -79,28 +91,32 @@ def streams(
         duration=None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED),
         data=None if data is None else Path(data),
     )
-    plan = StreamsPlan(cell, repeats, alone=not together, keep=keep)
+    if hosts is not None and cluster is None:
+        raise InputError.one("--hosts", "are those of a cluster", value=str(hosts), accepted="it beside --cluster")
+    # Of several machines, a stream alone would be that stream on all of them.
+    plan = StreamsPlan(cell, repeats, alone=not together and cluster is None, keep=keep)
     stop = StopFlag()
-    with catching_signals(stop):
-        turns = measure_all_streams(plan, progress=progress_on(sys.stderr), stop=stop)
+    with catching_signals(stop), ExitStack() as made:
+        several = None if cluster is None else made.enter_context(connected_hosts(cluster, hosts, stop))
+        turns = measure_all_streams(plan, progress=progress_on(sys.stderr), stop=stop, hosts=several)
     raise typer.Exit(_print(plan, turns, stop.signal_name, as_json=as_json))
 
 
 def _print(plan: StreamsPlan, turns: Turns[str, StreamsResult], signal_name: str | None, *, as_json: bool) -> int:
     from raidlab.cli.terminal import printing, say
-    from raidlab.measure.streams import stream_rows, streams_page_cache
+    from raidlab.measure.streams import stream_rows, streams_checks
 
-    rows, page_cache = stream_rows(turns), streams_page_cache(turns)
+    rows, checks = stream_rows(turns), streams_checks(turns)
     if not rows:
         say("nothing had been measured yet")
     else:
         with printing():
-            print(_json(plan, turns, rows, page_cache) if as_json else _table(rows, page_cache))
+            print(_json(plan, turns, rows, checks) if as_json else _table(rows, checks))
     say_cut_short("measurement", turns.status, turns.failure)
-    return code_of_status(turns.status, signal_name, [page_cache["verdict"]] if page_cache else [])
+    return code_of_status(turns.status, signal_name, [check["verdict"] for check in checks])
 
 
-def _table(rows: list[Row], page_cache: CheckAnswer | None) -> str:
+def _table(rows: list[Row], checks: list[CheckAnswer]) -> str:
     from raidlab.cli.measure.result import figure, half_width
 
     lines = [f"{'stream':<34}{'MB/s':>8}{'±':>8}{'bound by':>10}{'alone':>8}{'together':>10}"]
@@ -121,8 +137,8 @@ def _table(rows: list[Row], page_cache: CheckAnswer | None) -> str:
         lines += [f"  {note}" for note in _notes(row)]
     if any(row.get("together_percent") is not None for row in rows):
         lines.append("'together' is the rate among the others, in percent of the rate alone")
-    if page_cache is not None:
-        said = f"{page_cache['verdict']} page_cache: {page_cache['evidence']} {page_cache['mend']}"
+    for check in checks:
+        said = f"{check['verdict']} {check['name']}: {check['evidence']} {check['mend']}"
         lines += textwrap.wrap(said, _COLUMNS, break_long_words=False)
     return "\n".join(lines)
 
@@ -139,12 +155,11 @@ def _notes(row: Row) -> list[str]:
     return notes
 
 
-def _json(plan: StreamsPlan, turns: Turns[str, StreamsResult], rows: list[Row], page_cache: CheckAnswer | None) -> str:
+def _json(plan: StreamsPlan, turns: Turns[str, StreamsResult], rows: list[Row], checks: list[CheckAnswer]) -> str:
     import json
 
     from raidlab.study.cell import text_of
 
-    checks = [] if page_cache is None else [page_cache]
     first = next(results[0] for results in turns.results.values() if results)
     document = {
         "status": turns.status,

@@ -1,7 +1,8 @@
 """Which level gives most, as a map over the size of requests and the share of reads; a panel for each load.
 
 A field has the colour of the level whose best array gives most there, says by how much more than the best of the next
-level, and is the paler the less that is. Where one level alone was run there is no field.
+level, and is the paler the less that is. A tie has the colour of no level: what is not shown is nobody's win. Where one
+level alone was run there is no field.
 """
 
 from __future__ import annotations
@@ -14,22 +15,25 @@ import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric, Point
 from raidlab.published.compare import PublishedComparison
-from raidlab.report.figures.chart import Mark, data_of, layered
+from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered, shown_of
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import metrics_of, own_figures
 from raidlab.report.figures.printed_points import Printed
-from raidlab.report.figures.style import colours_of
+from raidlab.report.figures.style import PART_COLOURS, colours_of
 from raidlab.report.figures.words import number
+from raidlab.stats import NOTHING_SHOWN_PERCENT, differs
 from raidlab.study.figure import StudyFigure
 from raidlab.study.units import format_bytes
 
 KIND = "winners"
 # A lead of so much has the full colour; text is to be read on it.
 _CLEAR_PERCENT, _PALE, _PLAIN = 50.0, 0.1, 0.6
+_TIE, _TIE_COLOUR, _TIE_OPACITY = "tie", PART_COLOURS[0], 0.45
 _COLUMN, _ROW = 58, 26
 _CAPTION = (
     "A field's colour is the level that gives most there, with the best of its arrays; the text says by how much more "
-    "than the best of the next level."
+    f"than the best of the next level. A tie, in grey, is a lead of less than {NOTHING_SHOWN_PERCENT:g} %, or one that "
+    "the repeats do not bear out."
 )
 # The size of requests and the percentage of reads.
 Place = tuple[float, float]
@@ -40,8 +44,19 @@ class _Best:
     """The array of a level that gives most somewhere."""
 
     level: str
-    array: str
+    point: Point
     value: float
+
+    def ties_with(self, other: _Best, metric: Metric) -> bool:
+        """Whether nothing shows that it gives more: a lead of little, or one within what repeats differ by."""
+        if self.value < other.value * (1 + NOTHING_SHOWN_PERCENT / 100):
+            return True
+        pairs = [
+            (own, its)
+            for mine, theirs in zip(self.point.repeats, other.point.repeats, strict=False)
+            if (own := metric.compute(mine, None)) is not None and (its := metric.compute(theirs, None)) is not None
+        ]
+        return differs([own for own, _ in pairs], [its for _, its in pairs]) is False
 
 
 def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
@@ -74,7 +89,7 @@ def _ranked(
         work, level = works[point.workload], levels[point.array]
         best = found[work.size.typical_bytes, 100 * work.read]
         if value is not None and (level not in best or value > best[level].value):
-            best[level] = _Best(level, point.array, value)
+            best[level] = _Best(level, point, value)
     ranked = {place: sorted(best.values(), key=lambda one: -one.value) for place, best in sorted(found.items())}
     return {place: best for place, best in ranked.items() if len(best) > 1 and best[1].value}
 
@@ -85,11 +100,13 @@ def _marks(ranked: dict[Place, list[_Best]], metric: Metric) -> list[Mark]:
     for (size_bytes, read_percent), (first, second, *_) in ranked.items():
         column, lead = format_bytes(round(size_bytes)), 100 * (first.value / second.value - 1)
         tip = (
-            f"{column}, {read_percent:g} % reads: {first.array} {number(first.value)} {metric.unit}, "
-            f"{number(lead)} % more than {second.array}"
+            f"{column}, {read_percent:g} % reads: {first.point.array} {number(first.value)} {metric.unit}, "
+            f"{number(lead)} % more than {second.point.array}"
         )
-        label = f"+{lead:.0f} %"
-        marks.append(Mark(first.level, read_percent, size_bytes, part=column, level=lead, label=label, tip=tip))
+        line, label = first.level, f"+{lead:.0f} %"
+        if first.ties_with(second, metric):
+            line, label, tip = _TIE, _TIE, f"{tip}: a tie"
+        marks.append(Mark(line, read_percent, size_bytes, part=column, level=lead, label=label, tip=tip))
     return marks
 
 
@@ -99,8 +116,9 @@ def _in_words(marks: list[Mark]) -> str:
     for mark in marks:
         fields[mark.line].append(mark)
     counted = ", ".join(f"{level} in {len(own)}" for level, own in fields.items())
-    clear = [max(own, key=lambda mark: mark.level or 0.0) for own in fields.values()]
-    return f"Of {len(marks)} fields {counted}. Most clearly at " + "; ".join(mark.tip for mark in clear) + "."
+    clear = [max(own, key=lambda mark: mark.level or 0.0).tip for level, own in fields.items() if level != _TIE]
+    clearest = f" Most clearly at {'; '.join(clear)}." if clear else ""
+    return f"Of {len(marks)} fields {counted}.{clearest}"
 
 
 def _chart(marks: list[Mark], levels: list[str], title: str) -> Chart:
@@ -110,16 +128,17 @@ def _chart(marks: list[Mark], levels: list[str], title: str) -> Chart:
         "x": alt.X("part:O", title="size of requests", sort=columns, axis=alt.Axis(labelAngle=0)),
         "y": alt.Y("value:O", title="reads, %", sort=rows),
     }
-    colours, shown = colours_of(levels), [level for level in levels if any(mark.line == level for mark in marks)]
-    scale = alt.Scale(domain=shown, range=[colours[level] for level in shown])
+    colours = {**colours_of(levels), _TIE: _TIE_COLOUR}
+    colour = channel_by_name(alt.Color, "line", {name: colours[name] for name in shown_of(colours, marks)})
     shade = alt.Scale(domain=[0, _CLEAR_PERCENT], range=[_PALE, _PLAIN], clamp=True)
+    paleness = alt.Opacity("level:Q", scale=shade, legend=None)
     fields = (
         alt.Chart(data_of(marks))
         .mark_rect()
         .encode(
             **place,
-            color=alt.Color("line:N", title=None, scale=scale),
-            opacity=alt.Opacity("level:Q", scale=shade, legend=None),
+            color=colour,
+            opacity=alt.condition(alt.datum.line == _TIE, alt.value(_TIE_OPACITY), paleness),
             description="tip:N",
         )
     )
