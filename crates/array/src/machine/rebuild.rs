@@ -105,7 +105,9 @@ impl Rebuild {
             let node = layout.node(id);
             for_level!(node, level => level.covering(node, position, part))
         };
-        let mut top = (self.node, covering(self.node, 0, extent));
+        let node = layout.node(self.node);
+        let only = views.only_partial(node);
+        let mut top = (self.node, for_level!(node, level => level.covering_unit(node, only, extent)));
         let above = if views.is_weak(Weakness::RebuildLocksItsNodeOnly) { &[] } else { &self.above[..] };
         for &(id, position) in above {
             top = (id, covering(id, position, top.1));

@@ -7,33 +7,47 @@ use super::{Band, ParityLayout, Row, StripePlanner};
 use crate::layout::Node;
 use crate::level::runs;
 use crate::plan::{ComputeKind, PlanResult, Planner, Space, NONE};
+use raidlab_types::number::u32_from;
 use raidlab_types::Extent;
 
 impl ParityLayout {
-    /// `extent` of every child, row by row, in bands of at most `longest` sectors.
-    pub(super) fn bands(&self, extent: Extent, longest: u64) -> impl Iterator<Item = (Row, Band)> {
-        let layout = *self;
-        let chunk = layout.chunk;
+    /// `extent` of every child, row by row, in bands of at most `longest` sectors: the stripes that have members there, each
+    /// with the only member that has where there is one. `whole` stripes are taken once for all of their members, in a row
+    /// of each block as many as in another.
+    pub(super) fn bands(
+        &self,
+        extent: Extent,
+        longest: u64,
+        whole: bool,
+    ) -> impl Iterator<Item = (Row<'_>, Band, Option<u32>)> {
+        let (chunk, (stripes, rows)) = (self.chunk, self.block());
         (extent.lba / chunk..=(extent.end() - 1) / chunk).flat_map(move |row| {
             let start = row * chunk;
             let (lo, hi) = (extent.lba.max(start) - start, extent.end().min(start + chunk) - start);
-            let band = move |part: Extent| (Row::new(layout, row), Band { lo: part.lba, hi: part.end() });
-            runs(Extent::new(lo, hi - lo), longest).map(band)
+            let (block, position) = (row / rows, row % rows);
+            let only = (rows > 1 && !whole).then(|| u32_from(position));
+            let of_row = (0..stripes).filter(move |stripe| !whole || stripe % rows == position);
+            of_row.flat_map(move |stripe| {
+                let row = Row::new(self, block * stripes + stripe);
+                let band = move |part: Extent| (row, Band { lo: part.lba, hi: part.end() }, only);
+                runs(Extent::new(lo, hi - lo), longest).map(band)
+            })
         })
     }
 
     /// Plans what gives `extent` of every child back that can be written and not read.
     pub(super) fn restore_rows(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
         planner.with_stripe_work(|planner, work| {
-            for (row, band) in self.bands(extent, planner.scratch.restored_run) {
-                let restored = StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.restore(band);
+            for (row, band, only) in self.bands(extent, planner.scratch.restored_run, planner.scratch.scrubs) {
+                let restored = StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.restore(band, only);
                 work.clear_stripe();
                 restored?;
             }
-            if extent.end() == node.capacity / u64::from(self.data()) {
-                for position in 0..self.members {
-                    if work.writes.iter().any(|write| write.child == position) {
-                        work.writes.extend(planner.completion(node, position, extent.end()));
+            let (of_child, of_node) = self.block_sectors();
+            if extent.end() == node.capacity / of_node * of_child {
+                for child in (0..).take(node.children.len()) {
+                    if work.writes.iter().any(|write| write.child == child) {
+                        work.writes.extend(planner.completion(node, child, extent.end()));
                     }
                 }
             }
@@ -44,11 +58,15 @@ impl ParityLayout {
 }
 
 impl StripePlanner<'_, '_> {
-    fn restore(&mut self, band: Band) -> PlanResult {
+    /// Plans what the stripe's members lack in the band, or `only` the one at that position.
+    fn restore(&mut self, band: Band, only: Option<u32>) -> PlanResult {
         let row = self.row;
         let (data, parities) = (row.layout.data(), row.layout.parities);
-        let live = [0, 1].map(|k| k < parities && self.is_wanted(band, row.parity_position(k)));
-        let wants_data = (0..data).any(|column| self.is_wanted(band, row.position(column)));
+        if only.is_some_and(|position| !self.is_wanted(band, position, only)) {
+            return Ok(());
+        }
+        let live = [0, 1].map(|k| k < parities && self.is_wanted(band, row.parity_position(k), only));
+        let wants_data = (0..data).any(|column| self.is_wanted(band, row.position(column), only));
         if !wants_data && live == [false, false] {
             return Ok(());
         }
@@ -58,7 +76,7 @@ impl StripePlanner<'_, '_> {
             self.restore_band(band, recover)?;
         }
         for column in 0..data {
-            if !self.is_wanted(band, row.position(column)) {
+            if !self.is_wanted(band, row.position(column), only) {
                 continue;
             }
             let known = self.work.known.iter().find(|known| known.column == column);
@@ -83,15 +101,17 @@ impl StripePlanner<'_, '_> {
     /// RAID 6 with both parities. `begun`: reads before those of the band.
     fn read_rest(&mut self, band: Band, begun: usize) {
         for position in 0..self.row.layout.members {
-            let is_read = self.work.reads[begun..].iter().any(|read| read.child == position);
+            let is_read = self.work.reads[begun..].iter().any(|read| read.child == self.row.child(position));
             if !is_read && self.position_readable(band, position) {
                 self.work.reads.push(self.row.transfer(band, position, (Space::Discard, 0), NONE));
             }
         }
     }
 
-    /// Whether the child at `position` is written, and does not hold yet what it should.
-    fn is_wanted(&self, band: Band, position: u32) -> bool {
-        !self.planner.views.is_lost(self.node.child(position)) && !self.position_readable(band, position)
+    /// Whether the member at `position` is written, and does not hold yet what it should.
+    fn is_wanted(&self, band: Band, position: u32, only: Option<u32>) -> bool {
+        only.is_none_or(|only| only == position)
+            && !self.planner.views.is_lost(self.child(position))
+            && !self.position_readable(band, position)
     }
 }
