@@ -44,7 +44,12 @@ fn common_tree(rng: &mut CounterRng) -> (usize, Tree) {
         8 => Tree::Independent { children: vec![Tree::raid1(2), Tree::parity(1, 3, chunk, rotation)] },
         9 => {
             let (n, parities) = (4 + rng.below(4) as usize, 1 + rng.below(2) as u32);
-            declustered(n, parities + 1 + rng.below(3) as u32, parities, 1 + rng.below(2))
+            declustered(
+                n,
+                parities + 1 + rng.below(n as u64 - u64::from(parities)).min(2) as u32,
+                parities,
+                1 + rng.below(2),
+            )
         }
         _ => random_tree(rng, 2),
     };

@@ -262,7 +262,8 @@ impl Drawn {
         type Kept = BTreeMap<(usize, u32, u32), (u64, Rc<Drawn>)>;
         thread_local!(static KEPT: RefCell<Kept> = const { RefCell::new(BTreeMap::new()) });
         KEPT.with_borrow_mut(|kept| {
-            let (known, drawn) = kept.entry((n, width, parities)).or_insert_with(|| (0, Rc::new(Drawn::draw(n, width, parities, 0))));
+            let (known, drawn) =
+                kept.entry((n, width, parities)).or_insert_with(|| (0, Rc::new(Drawn::draw(n, width, parities, 0))));
             if *known < blocks {
                 (*known, *drawn) = (blocks, Rc::new(Drawn::draw(n, width, parities, blocks)));
             }

@@ -106,7 +106,7 @@ impl Rebuild {
             for_level!(node, level => level.covering(node, position, part))
         };
         let node = layout.node(self.node);
-        let only = views.only_partial(node);
+        let only = (!self.scrubs).then(|| views.only_partial(node)).flatten();
         let mut top = (self.node, for_level!(node, level => level.covering_unit(node, only, extent)));
         let above = if views.is_weak(Weakness::RebuildLocksItsNodeOnly) { &[] } else { &self.above[..] };
         for &(id, position) in above {

@@ -43,11 +43,7 @@ pub(super) fn compile_declustered(around: &Surroundings<'_>, parities: u32, widt
 fn lay_out(around: &Surroundings<'_>, parity: ParityLayout) -> NodeLayout {
     let (of_child, of_node) = parity.block_sectors();
     let capacity = around.smallest() / of_child * of_node;
-    // Where children have stripes of their own, blocks begin and end with these.
-    let alignment = match parity.chunk.is_multiple_of(around.alignment) {
-        true => parity.chunk * u64::from(parity.data()),
-        false => (lcm(around.alignment, of_child) / of_child).saturating_mul(of_node),
-    };
+    let alignment = (lcm(around.alignment, of_child) / of_child).saturating_mul(of_node);
     NodeLayout { level: Level::Parity(parity), capacity, alignment }
 }
 
@@ -73,7 +69,6 @@ impl Personality for ParityLayout {
     }
 
     fn for_each_share(&self, node: &Node, extent: Extent, mut visit: impl FnMut(NodeId, Extent)) {
-        // Whole blocks: where stripes lie by themselves, these are what is touched.
         let (of_child, of_node) = self.block_sectors();
         let share = whole_stripes(of_child, of_node, extent);
         node.children.iter().for_each(|&child| visit(child, share));

@@ -39,7 +39,8 @@ impl ParityLayout {
     pub(super) fn restore_rows(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
         planner.with_stripe_work(|planner, work| {
             for (row, band, only) in self.bands(extent, planner.scratch.restored_run, planner.scratch.scrubs) {
-                let restored = StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.restore(band, only);
+                let restored =
+                    StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.restore(band, only);
                 work.clear_stripe();
                 restored?;
             }

@@ -147,28 +147,37 @@ mod tests {
     #[test]
     fn the_same_plan_either_way() {
         let mut compared = 0;
-        for rotation in Rotation::ALL {
-            for (parities, members) in [(1, 3), (1, 5), (2, 5), (2, 7)] {
-                let tree = Tree::parity(parities, members, 4, rotation);
-                let layout = Layout::new(&tree, &vec![4 * 2 * members as u64; members], 1).unwrap();
-                for tie in [ParityWrite::ReadModifyWrite, ParityWrite::ReconstructWrite] {
-                    let policy = Policy { parity_write_tie: tie, ..Policy::default() };
-                    for lba in 0..layout.user_sectors() - 4 {
-                        for sectors in 1..=4 {
-                            let transfer =
-                                Transfer { child: 0, lba, sectors, space: Space::User, offset: 3, link: NONE };
-                            let Some(small) = plan(&layout, &policy, transfer, true) else { continue };
-                            let general = plan(&layout, &policy, transfer, false).unwrap();
-                            // Debug output shows every field but the order in which edges were added.
-                            assert_eq!(small.to_string(), general.to_string(), "{tree:?} {transfer:?}");
-                            assert_eq!((small.reads(), small.writes()), (general.reads(), general.writes()));
-                            assert_eq!(small.scratch_sectors(), general.scratch_sectors());
-                            for i in 0..small.len() {
-                                assert_eq!(small.pending(i), general.pending(i));
-                                assert_eq!(format!("{:?}", small.node(i)), format!("{:?}", general.node(i)));
-                            }
-                            compared += 1;
+        let mut trees: Vec<Tree> = Rotation::ALL
+            .into_iter()
+            .flat_map(|rotation| {
+                [(1, 3), (1, 5), (2, 5), (2, 7)].map(|(parities, n)| Tree::parity(parities, n, 4, rotation))
+            })
+            .collect();
+        trees.extend([(1, 3), (1, 4), (2, 4)].map(|(parities, width)| Tree::Declustered {
+            width,
+            parities,
+            chunk_bytes: 4,
+            children: vec![Tree::member(); 6],
+        }));
+        for tree in trees {
+            let members = tree.leaves();
+            let layout = Layout::new(&tree, &vec![4 * 2 * members as u64; members], 1).unwrap();
+            for tie in [ParityWrite::ReadModifyWrite, ParityWrite::ReconstructWrite] {
+                let policy = Policy { parity_write_tie: tie, ..Policy::default() };
+                for lba in 0..layout.user_sectors() - 4 {
+                    for sectors in 1..=4 {
+                        let transfer = Transfer { child: 0, lba, sectors, space: Space::User, offset: 3, link: NONE };
+                        let Some(small) = plan(&layout, &policy, transfer, true) else { continue };
+                        let general = plan(&layout, &policy, transfer, false).unwrap();
+                        // Debug output shows every field but the order in which edges were added.
+                        assert_eq!(small.to_string(), general.to_string(), "{tree:?} {transfer:?}");
+                        assert_eq!((small.reads(), small.writes()), (general.reads(), general.writes()));
+                        assert_eq!(small.scratch_sectors(), general.scratch_sectors());
+                        for i in 0..small.len() {
+                            assert_eq!(small.pending(i), general.pending(i));
+                            assert_eq!(format!("{:?}", small.node(i)), format!("{:?}", general.node(i)));
                         }
+                        compared += 1;
                     }
                 }
             }

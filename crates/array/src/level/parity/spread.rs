@@ -136,8 +136,9 @@ impl Search {
             }
             let (bases, inside) = (self.orders.len() as u64, self.width as u64);
             let outside = self.distances.len() as u64 - inside;
-            let [base, member, other] = [self.rng.below(bases), self.rng.below(inside), inside + self.rng.below(outside)]
-                .map(|drawn| u32_from(drawn) as usize);
+            let [base, member, other] =
+                [self.rng.below(bases), self.rng.below(inside), inside + self.rng.below(outside)]
+                    .map(|drawn| u32_from(drawn) as usize);
             self.exchange(base, member, other);
             let now = self.excess();
             if now <= excess || (now <= excess + 4 && self.rng.below(50) == 0) {

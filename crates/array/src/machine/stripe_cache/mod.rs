@@ -139,7 +139,10 @@ impl StripeCache {
             _ => None,
         };
         let leaves: Box<[LeafId]> = node.children.iter().map(leaf).collect::<Option<_>>()?;
-        let fits = parity.spread.is_none() && parity.chunk.is_multiple_of(row_sectors) && (1..=64).contains(&row_sectors) && leaves.len() <= 64;
+        let fits = parity.spread.is_none()
+            && parity.chunk.is_multiple_of(row_sectors)
+            && (1..=64).contains(&row_sectors)
+            && leaves.len() <= 64;
         if policy.stripe_cache_size == 0 || policy.parity_row_bytes == 0 || !fits {
             return None;
         }
