@@ -413,6 +413,7 @@ impl Machine {
         }
         let mut rng = self.contents.child(self.now).draws();
         let throttle = random_throttle(&mut rng);
+        self.array.set_rebuild_unit([None, Some(1 + rng.below(8))][rng.below(2) as usize]);
         let replaced = self.array.replace_member(Instant::from_ns(self.now), leaf as LeafId, throttle).is_ok();
         if replaced {
             self.members[leaf].iter_mut().for_each(|sector| *sector = rng.next_u64() as u8);

@@ -238,9 +238,11 @@ impl<'a> TreeParser<'a> {
                 let found = CopyLayout::try_from(value.to_owned());
                 args.parameters.layout = found.map_err(|message| self.error(format!("layout = {message}")))?;
             }
-            _ => return Err(self.error(format!(
+            _ => {
+                return Err(self.error(format!(
                 "unknown key '{key}'; accepted: chunk, rotation, layout, parities, width, groups, members, data_offset"
-            ))),
+            )))
+            }
         }
         Ok(())
     }

@@ -11,26 +11,27 @@ use raidlab_types::number::u32_from;
 use raidlab_types::Extent;
 
 impl ParityLayout {
-    /// `extent` of every child, row by row, in bands of at most `longest` sectors: the stripes that have members there, each
-    /// with the only member that has where there is one. `whole` stripes are taken once for all of their members, in a row
-    /// of each block as many as in another.
-    pub(super) fn bands(
-        &self,
-        extent: Extent,
-        longest: u64,
-        whole: bool,
-    ) -> impl Iterator<Item = (Row<'_>, Band, Option<u32>)> {
-        let (chunk, (stripes, rows)) = (self.chunk, self.block());
-        (extent.lba / chunk..=(extent.end() - 1) / chunk).flat_map(move |row| {
-            let start = row * chunk;
-            let (lo, hi) = (extent.lba.max(start) - start, extent.end().min(start + chunk) - start);
-            let (block, position) = (row / rows, row % rows);
-            let only = (rows > 1 && !whole).then(|| u32_from(position));
-            let of_row = (0..stripes).filter(move |stripe| !whole || stripe % rows == position);
-            of_row.flat_map(move |stripe| {
+    /// The stripes that have members in `extent` of the children, each once, in bands of at most `longest` sectors; members
+    /// elsewhere in the same blocks may be among them. Of those that are taken `whole`, all of their members together, every
+    /// extent has its part: the first member of one stripe counts, the second of the next.
+    pub(super) fn bands(&self, extent: Extent, longest: u64, whole: bool) -> impl Iterator<Item = (Row<'_>, Band)> {
+        let (chunk, (stripes, rows), (of_child, _)) = (self.chunk, self.block(), self.block_sectors());
+        (extent.lba / of_child..=(extent.end() - 1) / of_child).flat_map(move |block| {
+            // Where the first row begins and the last ends: between these a member is wanted throughout or not at all.
+            let first = extent.lba.max(block * of_child) % chunk;
+            let last = (extent.end().min((block + 1) * of_child) - 1) % chunk + 1;
+            let ends = [0, first.min(last), first.max(last), chunk];
+            (0..stripes).flat_map(move |stripe| {
                 let row = Row::new(self, block * stripes + stripe);
-                let band = move |part: Extent| (row, Band { lo: part.lba, hi: part.end() }, only);
-                runs(Extent::new(lo, hi - lo), longest).map(band)
+                let counts = move |band: &Band| {
+                    let member = u32_from(stripe % rows);
+                    !whole || extent.contains(row.on_child(*band, member).1)
+                };
+                let bands = (0..3).map(move |k| Band { lo: ends[k], hi: ends[k + 1] });
+                bands.filter(|band| band.lo < band.hi).filter(counts).flat_map(move |band| {
+                    let parts = runs(Extent::new(band.lo, band.sectors()), longest);
+                    parts.map(move |part| (row, Band { lo: part.lba, hi: part.end() }))
+                })
             })
         })
     }
@@ -38,9 +39,12 @@ impl ParityLayout {
     /// Plans what gives `extent` of every child back that can be written and not read.
     pub(super) fn restore_rows(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
         planner.with_stripe_work(|planner, work| {
-            for (row, band, only) in self.bands(extent, planner.scratch.restored_run, planner.scratch.scrubs) {
+            let (longest, scrubs) = (planner.scratch.restored_run, planner.scratch.scrubs);
+            // A scrub mends all members of what it has compared.
+            let wanted = (!scrubs).then_some(extent);
+            for (row, band) in self.bands(extent, longest, scrubs) {
                 let restored =
-                    StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.restore(band, only);
+                    StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.restore(band, wanted);
                 work.clear_stripe();
                 restored?;
             }
@@ -59,15 +63,12 @@ impl ParityLayout {
 }
 
 impl StripePlanner<'_, '_> {
-    /// Plans what the stripe's members lack in the band, or `only` the one at that position.
-    fn restore(&mut self, band: Band, only: Option<u32>) -> PlanResult {
+    /// Plans what the stripe's members lack in the band, those that lie in `wanted` if it says where.
+    fn restore(&mut self, band: Band, wanted: Option<Extent>) -> PlanResult {
         let row = self.row;
         let (data, parities) = (row.layout.data(), row.layout.parities);
-        if only.is_some_and(|position| !self.is_wanted(band, position, only)) {
-            return Ok(());
-        }
-        let live = [0, 1].map(|k| k < parities && self.is_wanted(band, row.parity_position(k), only));
-        let wants_data = (0..data).any(|column| self.is_wanted(band, row.position(column), only));
+        let live = [0, 1].map(|k| k < parities && self.is_wanted(band, row.parity_position(k), wanted));
+        let wants_data = (0..data).any(|column| self.is_wanted(band, row.position(column), wanted));
         if !wants_data && live == [false, false] {
             return Ok(());
         }
@@ -77,7 +78,7 @@ impl StripePlanner<'_, '_> {
             self.restore_band(band, recover)?;
         }
         for column in 0..data {
-            if !self.is_wanted(band, row.position(column), only) {
+            if !self.is_wanted(band, row.position(column), wanted) {
                 continue;
             }
             let known = self.work.known.iter().find(|known| known.column == column);
@@ -109,9 +110,9 @@ impl StripePlanner<'_, '_> {
         }
     }
 
-    /// Whether the member at `position` is written, and does not hold yet what it should.
-    fn is_wanted(&self, band: Band, position: u32, only: Option<u32>) -> bool {
-        only.is_none_or(|only| only == position)
+    /// Whether the member at `position` lies where it is wanted, is written, and does not hold yet what it should.
+    fn is_wanted(&self, band: Band, position: u32, wanted: Option<Extent>) -> bool {
+        wanted.is_none_or(|extent| extent.contains(self.row.on_child(band, position).1))
             && !self.planner.views.is_lost(self.child(position))
             && !self.position_readable(band, position)
     }

@@ -13,7 +13,7 @@ impl ParityLayout {
     pub(super) fn verify_rows(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
         let compute = planner.compute(ComputeKind::Verify);
         planner.with_stripe_work(|planner, work| {
-            for (row, band, _) in self.bands(extent, planner.scratch.restored_run, true) {
+            for (row, band) in self.bands(extent, planner.scratch.restored_run, true) {
                 StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.verify(band, compute);
             }
             planner.hand_on(node, &mut work.reads, false)
