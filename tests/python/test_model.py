@@ -60,7 +60,11 @@ def test_the_published_adjusted_model_is_reproduced() -> None:
         ("mirror(3)", 8, 3),
         ("declustered(21, width=5, chunk=64KiB)", 8, 4),
         ("declustered(21, width=5, chunk=64KiB)", 256, 5),
-        ("declustered(7, width=3, chunk=64KiB)", 8, 3),  # the other data (1) is read rather than old data and parity (2)
+        (
+            "declustered(7, width=3, chunk=64KiB)",
+            8,
+            3,
+        ),  # the other data (1) is read rather than old data and parity (2)
     ],
 )
 def test_writes_are_counted(tree: str, size_kib: int, writes: int) -> None:

@@ -1,4 +1,4 @@
-"""The studies of bad days: what their abstracts say holds in the simulator, and the measure of a rebuild that they read."""
+"""The studies of bad days: what their abstracts say holds in the simulator; the measure of a rebuild; its unit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,13 @@ rates_per_s = [1]
 repeats = 2
 warmup = { requests = 1 }
 measure = { duration = "10s" }
-device = { kind = "fixed", name = "1 ms", capacity_bytes = 67108864, sector_bytes = 512, read_us = 1000, write_us = 1000 }
+
+[sim.device]
+kind = "fixed"
+capacity_bytes = 67108864
+sector_bytes = 512
+read_us = 1000
+write_us = 1000
 """
 
 
@@ -68,7 +74,9 @@ def test_a_rebuild_is_as_long_and_as_fast_as_its_units(tmp_path: Path) -> None:
     assert read_measure({**keys, "array": "too late"}, source) is None
 
 
-@pytest.mark.parametrize(("unit", "accepted"), [("0B", "above 0"), ("1GiB", "at most"), ("1000B", "a multiple of the sector")])
+@pytest.mark.parametrize(
+    ("unit", "accepted"), [("0B", "above 0"), ("1GiB", "at most"), ("1000B", "a multiple of the sector")]
+)
 def test_a_unit_that_is_none_is_refused(unit: str, accepted: str, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY.replace("128KiB", unit))
     with pytest.raises(InputError) as caught:
