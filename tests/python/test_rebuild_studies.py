@@ -13,7 +13,7 @@ from raidlab.published.quantities.kind import Source
 from raidlab.study import load_study
 
 STUDY = """
-name = "one rebuild"
+name = "one-rebuild"
 title = "One rebuild"
 on = ["sim"]
 
