@@ -58,6 +58,13 @@ def test_the_published_adjusted_model_is_reproduced() -> None:
         ("independent(4*mirror(2))", 1024, 2),
         ("raid50(8, chunk=64KiB)", 8, 4),
         ("mirror(3)", 8, 3),
+        ("declustered(21, width=5, chunk=64KiB)", 8, 4),
+        ("declustered(21, width=5, chunk=64KiB)", 256, 5),
+        (
+            "declustered(7, width=3, chunk=64KiB)",
+            8,
+            3,
+        ),  # the other data (1) is read rather than old data and parity (2)
     ],
 )
 def test_writes_are_counted(tree: str, size_kib: int, writes: int) -> None:
@@ -71,7 +78,8 @@ def test_small_requests_cost_what_the_engine_plans() -> None:
     names = [word.strip() for word in str(caught.value).partition("accepted:")[2].split(",")]
     assert {"stripe", "mirror", "parity"} < set(names)
     for name in set(names) - {"member"}:
-        tree = _core.parse_tree(f"{name}(8)")
+        # Declustered stripes have no width of their own.
+        tree = _core.parse_tree(f"{name}(8, width=4)" if name == "declustered" else f"{name}(8)")
         for kind in ("read", "write"):
             nodes = _core.plan_io(tree, 512, 1 << 30, "{}", kind, 0, 4096, [], 0)["nodes"]
             operations = [node for node in nodes if node["op"] in ("read", "write")]

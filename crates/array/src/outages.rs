@@ -20,6 +20,9 @@ const LOOK_EVERY: Duration = Duration::from_ns(1_000_000);
 /// How often it is looked whether a scrub may begin: one goes on.
 const LOOK_FOR_SCRUB_EVERY: Duration = Duration::from_ns(100_000_000);
 
+/// The longest unit of a rebuild that may be asked for.
+const LONGEST_UNIT: u64 = 16 << 20;
+
 /// Members are rebuilt while the load runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,12 +35,27 @@ pub struct RebuildSpec {
     /// The run ends so many nanoseconds after the last member is whole, if it is not over by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<u64>,
+    /// Bytes of each member that are restored in one step; a chunk, at most 512 KiB, when left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<u64>,
 }
 
 impl RebuildSpec {
     /// At once, and the run goes on as long as its limits say.
     pub fn at(throttle: RebuildThrottle) -> Self {
-        RebuildSpec { throttle, after: 0, watch: None }
+        RebuildSpec { throttle, after: 0, watch: None, unit: None }
+    }
+
+    fn check(&self, sector_bytes: u32) -> Result<(), SpecError> {
+        self.throttle.check().map_err(|(key, message)| SpecError::new(format!("rebuild.throttle.{key}"), message))?;
+        match self.unit {
+            Some(bytes) if bytes == 0 || bytes > LONGEST_UNIT || !bytes.is_multiple_of(u64::from(sector_bytes)) => {
+                let message =
+                    format!("{bytes} bytes; accepted: a multiple of the sector ({sector_bytes} bytes), at most 16 MiB");
+                Err(SpecError::new("rebuild.unit", message))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -228,6 +246,7 @@ impl Outages {
     ) -> Result<Self, SpecError> {
         check(array, missing, events, rebuild)?;
         let mut outages = Outages { rebuild, ..Outages::default() };
+        array.set_rebuild_unit(rebuild.and_then(|rebuild| rebuild.unit));
         for &leaf in missing {
             array.set_member_state(leaf, MemberState::Missing);
         }
@@ -415,8 +434,8 @@ fn check(
     check_events(array.layout(), events)?;
     check_members(array.layout().leaves(), missing, events)?;
     let failures = failures(events);
-    if let Some(RebuildSpec { throttle, .. }) = rebuild {
-        throttle.check().map_err(|(key, message)| SpecError::new(format!("rebuild.throttle.{key}"), message))?;
+    if let Some(rebuild) = rebuild {
+        rebuild.check(array.layout().sector_bytes())?;
         if missing.is_empty() && failures.is_empty() {
             let message = "no member is missing; accepted: beside missing = [2] or events";
             return Err(SpecError::new("rebuild", message));

@@ -7,7 +7,7 @@
 //!         | name ":" count [ ":" size ]           raid5:5    raid5:5:64KiB
 //! arg     = count                                 that many members
 //!         | [ count "*" ] tree                    children
-//!         | key "=" value                         chunk, rotation, layout, parities, groups, members
+//!         | key "=" value                         chunk, rotation, layout, parities, width, groups, members
 //! ```
 
 mod names;
@@ -25,6 +25,8 @@ struct Parameters {
     rotation: Rotation,
     layout: CopyLayout,
     parities: u32,
+    /// Members of a stripe.
+    width: Option<u32>,
     /// Groups of a common name that builds several.
     groups: Option<usize>,
     data_offset_bytes: u64,
@@ -40,7 +42,7 @@ struct Word {
 }
 
 /// The levels a node can have.
-static LEVELS: [Word; 7] = [
+static LEVELS: [Word; 8] = [
     Word { name: "independent", keys: &["members"], build: |p| Ok(Tree::Independent { children: p.children }) },
     Word { name: "concat", keys: &["members"], build: |p| Ok(Tree::Concat { children: p.children }) },
     Word {
@@ -59,6 +61,14 @@ static LEVELS: [Word; 7] = [
         keys: &["members", "chunk", "rotation", "parities"],
         build: |Parameters { parities, rotation, chunk_bytes, children, .. }| {
             Ok(Tree::Parity { parities, rotation, chunk_bytes, children })
+        },
+    },
+    Word {
+        name: "declustered",
+        keys: &["members", "chunk", "width", "parities"],
+        build: |Parameters { width, parities, chunk_bytes, children, .. }| {
+            let width = width.ok_or("'declustered' does not say how many members a stripe has; accepted: width = 4")?;
+            Ok(Tree::Declustered { width, parities, chunk_bytes, children })
         },
     },
     Word {
@@ -232,6 +242,17 @@ pub enum Tree {
         /// In order.
         children: Vec<Tree>,
     },
+    /// Parity declustering: stripes of fewer members than there are children, spread evenly over these.
+    Declustered {
+        /// Members of a stripe, parity included.
+        width: u32,
+        /// 1 or 2.
+        parities: u32,
+        /// One child's contiguous part of a stripe.
+        chunk_bytes: u64,
+        /// In order.
+        children: Vec<Tree>,
+    },
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -253,7 +274,8 @@ impl Tree {
             | Tree::Stripe { children, .. }
             | Tree::Mirror { children }
             | Tree::Copies { children, .. }
-            | Tree::Parity { children, .. } => children,
+            | Tree::Parity { children, .. }
+            | Tree::Declustered { children, .. } => children,
         }
     }
 
@@ -274,6 +296,7 @@ impl Tree {
             Tree::Mirror { .. } => "mirror",
             Tree::Copies { .. } => "copies",
             Tree::Parity { .. } => "parity",
+            Tree::Declustered { .. } => "declustered",
             Tree::Member { .. } => "member",
         }
     }
@@ -281,9 +304,10 @@ impl Tree {
     /// One child's contiguous part of a stripe, where the level stripes.
     pub(crate) const fn chunk_bytes(&self) -> Option<u64> {
         match self {
-            Tree::Stripe { chunk_bytes, .. } | Tree::Copies { chunk_bytes, .. } | Tree::Parity { chunk_bytes, .. } => {
-                Some(*chunk_bytes)
-            }
+            Tree::Stripe { chunk_bytes, .. }
+            | Tree::Copies { chunk_bytes, .. }
+            | Tree::Parity { chunk_bytes, .. }
+            | Tree::Declustered { chunk_bytes, .. } => Some(*chunk_bytes),
             Tree::Member { .. } | Tree::Independent { .. } | Tree::Concat { .. } | Tree::Mirror { .. } => None,
         }
     }
@@ -293,7 +317,7 @@ impl Tree {
         match self {
             Tree::Mirror { children } => children.len().saturating_sub(1),
             Tree::Copies { layout, .. } => layout.copies.saturating_sub(1) as usize,
-            Tree::Parity { parities, .. } => *parities as usize,
+            Tree::Parity { parities, .. } | Tree::Declustered { parities, .. } => *parities as usize,
             Tree::Member { .. } | Tree::Independent { .. } | Tree::Concat { .. } | Tree::Stripe { .. } => 0,
         }
     }
@@ -329,7 +353,7 @@ impl Tree {
                 return fail(format!("{} has fewer than two copies; accepted: 2 or more", self.level_title()))
             }
             Tree::Copies { layout, .. } => layout.copies as usize,
-            Tree::Parity { parities, .. } => {
+            Tree::Parity { parities, .. } | Tree::Declustered { parities, .. } => {
                 if !(1..=2).contains(parities) {
                     return fail(format!("parities = {parities}; accepted: 1 (RAID 5) or 2 (RAID 6)"));
                 }
@@ -341,10 +365,16 @@ impl Tree {
             let what = self.level_title();
             return fail(format!("{what} has {n} member(s); it needs at least {least}"));
         }
-        if let Tree::Parity { parities: 2, children, .. } = self {
-            if children.len() > 257 {
-                return fail(format!("RAID 6 has {} members; GF(2^8) allows at most 255 data members", children.len()));
+        let in_stripe = match self {
+            Tree::Declustered { width, .. } if !(least..=n).contains(&(*width as usize)) => {
+                return fail(format!("width = {width}; accepted: from {least} (data and parity) to {n}, all members"));
             }
+            Tree::Declustered { width, parities: 2, .. } => *width as usize,
+            Tree::Parity { parities: 2, .. } => n,
+            _ => 0,
+        };
+        if in_stripe > 257 {
+            return fail(format!("RAID 6 has {in_stripe} members; GF(2^8) allows at most 255 data members"));
         }
         if self.chunk_bytes() == Some(0) {
             return fail("chunk = 0; accepted: a positive multiple of the sector".into());

@@ -4,7 +4,7 @@
 
 use raidlab_hazard as harness;
 
-use harness::trees::trees_without_parity;
+use harness::trees::{declustered, trees_without_parity};
 use harness::{subsets, Bench};
 use raidlab_array::{MemberState, MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
 use raidlab_types::{CounterRng, Extent, LeafId, RequestError, Seed};
@@ -164,6 +164,17 @@ fn wide_parity() {
         for policy in policies() {
             let tree = Tree::parity(parities, n, 2, Rotation::LeftAsymmetric);
             exhaust(&tree, 4, policy, 29);
+        }
+    }
+}
+
+#[test]
+fn stripes_that_are_spread_over_more_members() {
+    for (n, width, parities) in [(3, 2, 1), (4, 3, 1), (5, 3, 1), (5, 5, 1), (4, 3, 2), (5, 3, 2), (5, 4, 2)] {
+        for policy in policies() {
+            exhaust(&declustered(n, width, parities, 1), u64::from(width) * 2, policy, 23);
+            exhaust(&declustered(n, width, parities, 2), u64::from(width) * 2, policy, 11);
+            exhaust_rebuilding(&declustered(n, width, parities, 1), u64::from(width) * 2, policy, 57);
         }
     }
 }

@@ -18,6 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Steps after which what has not ended is called hung: the longest runs take some thousands.
 const MOST_STEPS: u64 = 100_000;
+/// From this one on nothing more goes wrong: stripes that are spread bear that so many members are rebuilt at once, and so
+/// begin anew with each that is replaced, that a rebuild need not end while members die.
+const CALM_FROM: u64 = 20_000;
 
 struct OperationInFlight {
     op: ArrayOp,
@@ -264,6 +267,9 @@ impl Machine {
     }
 
     fn draw_trouble(&mut self) {
+        if self.now >= CALM_FROM {
+            return self.replace_all();
+        }
         let FaultRates { deaths, bad_sectors, replacements, .. } = self.given.rates;
         if self.given.rates.scrubs > 0 && self.scrubs.below(1000) < self.given.rates.scrubs {
             let kind = SCRUBS[self.scrubs.below(3) as usize];
@@ -284,6 +290,13 @@ impl Machine {
         ];
         for (_, kind) in all.into_iter().filter(|(is_so, _)| *is_so) {
             self.befall(MemberFault { at, leaf, kind });
+        }
+    }
+
+    /// Puts a new member wherever one is known to be gone.
+    fn replace_all(&mut self) {
+        for leaf in 0..self.dead.len() {
+            self.befall(MemberFault { at: self.now, leaf, kind: MemberFaultKind::Replacement });
         }
     }
 
@@ -400,6 +413,7 @@ impl Machine {
         }
         let mut rng = self.contents.child(self.now).draws();
         let throttle = random_throttle(&mut rng);
+        self.array.set_rebuild_unit([None, Some(1 + rng.below(8))][rng.below(2) as usize]);
         let replaced = self.array.replace_member(Instant::from_ns(self.now), leaf as LeafId, throttle).is_ok();
         if replaced {
             self.members[leaf].iter_mut().for_each(|sector| *sector = rng.next_u64() as u8);

@@ -2,7 +2,7 @@
 
 use crate::fault::{FaultRates, MemberFault, MemberFaultKind};
 use crate::machine::{FaultSource, Machine};
-use crate::trees::{copies_of, random_layout, random_tree, text, ReplayLine};
+use crate::trees::{copies_of, declustered, random_layout, random_tree, text, ReplayLine};
 use crate::{as_md_in_parts, random_policy};
 use raidlab_array::{Policy, Rotation, Tree, Weakness};
 use raidlab_types::{CounterRng, Seed};
@@ -10,7 +10,7 @@ use std::fmt;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 /// The kinds of trees that schedules are drawn from.
-pub const LEVELS: [&str; 10] = [
+pub const LEVELS: [&str; 11] = [
     "raid0",
     "raid1",
     "raid10",
@@ -20,6 +20,7 @@ pub const LEVELS: [&str; 10] = [
     "raid6",
     "raid50",
     "two volumes",
+    "declustered",
     "nested as it comes",
 ];
 
@@ -41,6 +42,15 @@ fn common_tree(rng: &mut CounterRng) -> (usize, Tree) {
         6 => Tree::parity(2, 4 + rng.below(3) as usize, chunk, rotation),
         7 => Tree::striped_parity(1, 2, 3, chunk, rotation),
         8 => Tree::Independent { children: vec![Tree::raid1(2), Tree::parity(1, 3, chunk, rotation)] },
+        9 => {
+            let (n, parities) = (4 + rng.below(4) as usize, 1 + rng.below(2) as u32);
+            declustered(
+                n,
+                parities + 1 + rng.below(n as u64 - u64::from(parities)).min(2) as u32,
+                parities,
+                1 + rng.below(2),
+            )
+        }
         _ => random_tree(rng, 2),
     };
     (level, tree)

@@ -2,8 +2,11 @@
 
 #![allow(clippy::cast_lossless, clippy::cast_possible_truncation, reason = "numbers here are small")]
 
-use raidlab_array::{CopyKind, CopyLayout, Rotation, Tree};
+use raidlab_array::{CopyKind, CopyLayout, Layout, MapCell, Rotation, Tree};
 use raidlab_types::CounterRng;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use CopyKind::{Far, Near, Offset};
 
 /// A tree or two of each level but parity, of at most seven members, for tests that try everything.
@@ -34,6 +37,11 @@ pub fn trees_without_parity() -> Vec<Tree> {
 /// RAID 10 as md deals it, over `n` members.
 pub fn copies_of(layout: CopyLayout, n: usize, chunk_bytes: u64) -> Tree {
     Tree::Copies { layout, chunk_bytes, children: vec![Tree::member(); n] }
+}
+
+/// Stripes of `width` over `n` members.
+pub fn declustered(n: usize, width: u32, parities: u32, chunk_bytes: u64) -> Tree {
+    Tree::Declustered { width, parities, chunk_bytes, children: vec![Tree::member(); n] }
 }
 
 /// Any layout of copies.
@@ -68,7 +76,12 @@ fn node(rng: &mut CounterRng, depth: u32) -> Tree {
     let chunk_bytes = 1 + rng.below(4);
     let rotation = Rotation::ALL[rng.below(6) as usize];
     let layout = random_layout(rng);
-    match rng.below(10) {
+    match rng.below(11) {
+        10 => {
+            let parities = 1 + rng.below(2) as u32;
+            let width = (parities + 1 + rng.below(3) as u32).min(raid6.len() as u32);
+            Tree::Declustered { width, parities, chunk_bytes: 1 + rng.below(2), children: raid6 }
+        }
         0 => Tree::Concat { children: many },
         8 | 9 => Tree::Copies { layout, chunk_bytes, children: raid5 },
         1 | 2 => Tree::Stripe { chunk_bytes, children: many },
@@ -88,6 +101,9 @@ pub fn text(tree: &Tree) -> String {
         Tree::Parity { parities, rotation, chunk_bytes, children } => {
             let rotation = rotation.name();
             format!("parity({}, parities={parities}, rotation={rotation}, chunk={chunk_bytes})", list(children))
+        }
+        Tree::Declustered { width, parities, chunk_bytes, children } => {
+            format!("declustered({}, width={width}, parities={parities}, chunk={chunk_bytes})", list(children))
         }
         Tree::Copies { layout, chunk_bytes, children } => {
             format!("copies({}, layout={layout}, chunk={chunk_bytes})", list(children))
@@ -138,7 +154,7 @@ pub fn lost(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
                 (0..layout.copies as u64).map(|copy| copy_place(*layout, children.len() as u64, 0, chunk, copy));
             holders.into_iter().all(|(position, _)| gone[position as usize])
         }),
-        Tree::Parity { parities, .. } => count > *parities as usize,
+        Tree::Parity { parities, .. } | Tree::Declustered { parities, .. } => count > *parities as usize,
         Tree::Independent { .. } | Tree::Concat { .. } | Tree::Stripe { .. } => count > 0,
     }
 }
@@ -167,6 +183,10 @@ fn size(tree: &Tree, first_leaf: usize, members: &[u64]) -> u64 {
         }
         Tree::Parity { chunk_bytes, parities, children, .. } => {
             whole_chunks(sizes, *chunk_bytes) * (children.len() as u64 - u64::from(*parities))
+        }
+        Tree::Declustered { chunk_bytes, width, parities, children } => {
+            let width = u64::from(*width);
+            whole_chunks(sizes, *chunk_bytes * width) / width * children.len() as u64 * (width - u64::from(*parities))
         }
     }
 }
@@ -216,6 +236,59 @@ pub fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) ->
             let position = data_position(*rotation, n, *parities as u64, row, column);
             child(position as usize, at) || (0..n as usize).filter(|&i| !child(i, at)).count() <= *parities as usize
         }
+        Tree::Declustered { chunk_bytes: c, width, parities, .. } => {
+            let data = u64::from(width - parities);
+            let stripe = lba / c / data;
+            let drawn = Drawn::of(n as usize, *width, *parities, stripe / n + 1);
+            let (members, position) = (&drawn.stripes[stripe as usize], drawn.data[&(lba / c)]);
+            let there = |&(i, row): &(usize, u64)| child(i, row * c + lba % c);
+            there(&position) || members.iter().filter(|&member| !there(member)).count() <= *parities as usize
+        }
+    }
+}
+
+/// Where members of declustered stripes lie, as the map of a flat tree draws them: what plans do is worked out the other way
+/// round, from the stripe to its members.
+struct Drawn {
+    /// The members of each stripe: child and row.
+    stripes: Vec<Vec<(usize, u64)>>,
+    /// Where each chunk of data lies.
+    data: BTreeMap<u64, (usize, u64)>,
+}
+
+impl Drawn {
+    /// The first `blocks` blocks of rows. Kept, for designs are sought.
+    fn of(n: usize, width: u32, parities: u32, blocks: u64) -> Rc<Drawn> {
+        type Kept = BTreeMap<(usize, u32, u32), (u64, Rc<Drawn>)>;
+        thread_local!(static KEPT: RefCell<Kept> = const { RefCell::new(BTreeMap::new()) });
+        KEPT.with_borrow_mut(|kept| {
+            let (known, drawn) =
+                kept.entry((n, width, parities)).or_insert_with(|| (0, Rc::new(Drawn::draw(n, width, parities, 0))));
+            if *known < blocks {
+                (*known, *drawn) = (blocks, Rc::new(Drawn::draw(n, width, parities, blocks)));
+            }
+            Rc::clone(drawn)
+        })
+    }
+
+    fn draw(n: usize, width: u32, parities: u32, blocks: u64) -> Drawn {
+        let rows = blocks.max(1) * u64::from(width);
+        let layout = Layout::new(&declustered(n, width, parities, 1), &vec![rows; n], 1).expect("whole blocks");
+        let mut drawn = Drawn { stripes: vec![Vec::new(); rows as usize * n / width as usize], data: BTreeMap::new() };
+        for (child, cells) in layout.map(rows).cells.iter().enumerate() {
+            for (row, cell) in (0..).zip(cells) {
+                let stripe = match cell {
+                    MapCell::Data { lba, .. } => {
+                        drawn.data.insert(*lba, (child, row));
+                        lba / u64::from(width - parities)
+                    }
+                    MapCell::P { row: stripe, .. } | MapCell::Q { row: stripe, .. } => *stripe,
+                    MapCell::Unused => unreachable!("whole blocks are used"),
+                };
+                drawn.stripes[stripe as usize].push((child, row));
+            }
+        }
+        drawn
     }
 }
 
@@ -253,6 +326,16 @@ fn rottable_below(tree: &Tree, leaf: &mut usize, is_well: &dyn Fn(usize) -> bool
                     let is_data = (0..n - parities)
                         .any(|column| data_position(rotation, n, parities, lba / c, column) == position);
                     parities == 2 || !is_data
+                }),
+            ));
+        }
+        &Tree::Declustered { width, parities, chunk_bytes: c, .. } => {
+            let at = n / 2;
+            found.push((
+                first + at,
+                Box::new(move |lba| {
+                    let drawn = Drawn::of(n, width, parities, lba / c / u64::from(width) + 1);
+                    parities == 2 || !drawn.data.values().any(|&place| place == (at, lba / c))
                 }),
             ));
         }

@@ -308,7 +308,7 @@ fn compile(
 /// parity, which bears none.
 fn left_by(config: &LiveConfig) -> Knowledge {
     fn has_parity(tree: &Tree) -> bool {
-        matches!(tree, Tree::Parity { .. }) || tree.children().iter().any(has_parity)
+        matches!(tree, Tree::Parity { .. } | Tree::Declustered { .. }) || tree.children().iter().any(has_parity)
     }
     match config.verify == Verify::Off || config.content == ContentMode::Verify || has_parity(&config.tree) {
         true => Knowledge::Nothing,

@@ -21,7 +21,7 @@ const MEMBER: u64 = 2 * MIB;
 /// One member fails after so many milliseconds, and another takes its place after some more.
 fn failing(config: LiveConfig, leaf: u32, at_ms: f64, after_ms: f64, throttle: RebuildThrottle) -> LiveConfig {
     let ns = |ms: f64| (ms * 1e6) as u64;
-    let rebuild = RebuildSpec { throttle, after: ns(after_ms), watch: Some(0) };
+    let rebuild = RebuildSpec { throttle, after: ns(after_ms), watch: Some(0), unit: None };
     // A machine that stalls must not find the load over before the member has failed: it ends when all is rebuilt.
     LiveConfig {
         events: vec![MemberEventSpec::failure(ns(at_ms), leaf)],
@@ -59,7 +59,10 @@ fn moments(count: usize, seed: u64) {
         let throttle =
             [RebuildThrottle::Share { fraction: 1.0 }, RebuildThrottle::Rate { kib_s: 20_000.0 }][moment % 2];
         let config = mixed(tree.clone(), place.files(tree.leaves(), MEMBER));
-        let config = LiveConfig { seed: draws.next_u64(), ..failing(config, leaf, at_ms, after_ms, throttle) };
+        let mut config = LiveConfig { seed: draws.next_u64(), ..failing(config, leaf, at_ms, after_ms, throttle) };
+        // Less than a chunk, more than one, or as it comes.
+        let unit = [None, Some(CHUNK / 4), Some(3 * CHUNK)][moment % 3];
+        config.rebuild = config.rebuild.map(|rebuild| RebuildSpec { unit, ..rebuild });
         let what = format!("moment {moment}, {name}: member {leaf} at {at_ms} ms, a new one after {after_ms} ms");
         assert_whole(&run(&config), &what);
     }

@@ -25,7 +25,12 @@ fn tree(random: &mut CounterRng, levels: u32) -> Tree {
     let chunk_bytes = pick(random, &[1, 2, 4, 7]) * 4 * KIB;
     let child = tree(random, levels - 1 - random.clone().below(u64::from(levels)) as u32);
     let children = |n: u64| vec![child.clone(); n as usize];
-    match random.below(4) {
+    match random.below(5) {
+        4 => {
+            let (parities, n) = (1 + random.below(2) as u32, 4 + random.below(3) as u32);
+            let width = parities + 1 + random.below(u64::from(n - parities)) as u32;
+            Tree::Declustered { width, parities, chunk_bytes, children: children(u64::from(n)) }
+        }
         0 => Tree::Stripe { chunk_bytes, children: children(1 + random.below(4)) },
         1 => Tree::Mirror { children: children(2 + random.below(2)) },
         kind => {

@@ -58,6 +58,46 @@ fn alone_it_takes_as_long_as_its_rows() {
 }
 
 #[test]
+fn of_declustered_stripes_every_survivor_gives_the_same_small_part() {
+    for (n, width) in [(5u32, 3u32), (6, 3), (7, 7)] {
+        let tree =
+            Tree::Declustered { width, parities: 1, chunk_bytes: CHUNK, children: vec![Tree::member(); n as usize] };
+        let result = run(&alone(rebuilding(tree, vec![2], RebuildThrottle::Idle), 30.0)).expect("a run");
+        let [rebuild] = result.rebuilds[..] else { panic!("{:?}", result.rebuilds) };
+        // Blocks of as many rows as stripes have members; what is left of a member is unused.
+        let rows = ROWS / u64::from(width) * u64::from(width);
+        assert!(rebuild.is_over, "{rebuild:?}");
+        let alpha = f64::from(width - 1) / f64::from(n - 1);
+        for (leaf, (reads, writes)) in reads_and_writes(&result).into_iter().enumerate() {
+            match leaf {
+                2 => assert_eq!((reads, writes), (0, rows)),
+                _ => assert!(writes == 0 && (reads as f64 / rows as f64 / alpha - 1.0).abs() < 0.01, "{leaf}: {reads}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_unit_is_as_long_as_asked() {
+    let raid5 = || Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
+    for (unit, steps) in [(CHUNK / 4, 4 * ROWS), (4 * CHUNK, ROWS / 4), (3 * CHUNK, ROWS.div_ceil(3))] {
+        let rebuild = Some(RebuildSpec { unit: Some(unit), ..RebuildSpec::at(RebuildThrottle::Idle) });
+        let config = SimConfig { rebuild, ..rebuilding(raid5(), vec![2], RebuildThrottle::Idle) };
+        let result = run(&alone(config, 30.0)).expect("a run");
+        assert!(result.rebuilds[0].is_over && result.rebuilds[0].rebuilt_bytes == 1 << 30);
+        for (leaf, counts) in reads_and_writes(&result).into_iter().enumerate() {
+            assert_eq!(counts, if leaf == 2 { (0, steps) } else { (steps, 0) }, "{unit}: member {leaf}");
+        }
+    }
+    for bytes in [0, CHUNK + 1, 32 << 20] {
+        let rebuild = Some(RebuildSpec { unit: Some(bytes), ..RebuildSpec::at(RebuildThrottle::Idle) });
+        let error =
+            run(&SimConfig { rebuild, ..rebuilding(raid5(), vec![2], RebuildThrottle::Idle) }).expect_err("refused");
+        assert!(error.to_string().starts_with(&format!("rebuild.unit: {bytes} bytes; accepted")), "{error}");
+    }
+}
+
+#[test]
 fn a_mirror_is_copied_and_a_lost_stripe_of_mirrored_ones_whole() {
     let units = (1 << 30) / (512 * KIB);
     let result = run(&alone(rebuilding(Tree::raid10(2, CHUNK), vec![3], RebuildThrottle::Idle), 30.0)).expect("a run");
@@ -104,7 +144,7 @@ const S: u64 = 1_000_000_000;
 
 /// Members 1 and 3 fail at these seconds, and each has a new one half a second later.
 fn two_failures(tree: Tree, at_s: [u64; 2], throttle: RebuildThrottle) -> SimConfig {
-    let rebuild = RebuildSpec { throttle, after: S / 2, watch: Some(S) };
+    let rebuild = RebuildSpec { throttle, after: S / 2, watch: Some(S), unit: None };
     let events = vec![MemberEventSpec::failure(at_s[0] * S, 1), MemberEventSpec::failure(at_s[1] * S, 3)];
     let config = closed(tree, fixed(OPERATION_US), random(0.5, 4096), 8);
     SimConfig { limits: requests(0, 100_000_000), events, rebuild: Some(rebuild), ..config }
@@ -169,7 +209,7 @@ fn a_member_fails_under_load_and_the_run_ends_when_another_is_whole() {
     let ns = |seconds: f64| (seconds * 1e9) as u64;
     for tree in [Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric), Tree::raid10(2, CHUNK)] {
         let throttle = RebuildThrottle::Share { fraction: 1.0 };
-        let rebuild = RebuildSpec { throttle, after: ns(0.5), watch: Some(ns(1.0)) };
+        let rebuild = RebuildSpec { throttle, after: ns(0.5), watch: Some(ns(1.0)), unit: None };
         let config = closed(tree, fixed(OPERATION_US), random(0.5, 4096), 8);
         let limits = requests(0, 100_000_000);
         let events = vec![MemberEventSpec::failure(ns(1.25), 1)];

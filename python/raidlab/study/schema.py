@@ -203,6 +203,10 @@ class Rebuild(Table):
     watch: MomentNs | None = None
     """The run ends so long after the last member is whole, at the latest when its target's ``measure`` says. It goes on
     until then when left out."""
+    unit: Annotated[Bytes, Field(gt=0, le=2**24)] | None = None
+    """What one step restores of each member, such as a track's or a cylinder's length: longer ones seek less, and keep
+    clients waiting longer. Two are under way at a time. On levels that lie on others it is rounded to whole stripes of
+    these; a chunk (at most 512 KiB) when left out."""
 
 
 class MemberEvent(Table):

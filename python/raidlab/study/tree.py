@@ -17,6 +17,8 @@ class Tree(TypedDict):
     """Of a level that stripes."""
     parities: NotRequired[Annotated[int, Field(ge=1)]]
     """Of a level with parity."""
+    width: NotRequired[Annotated[int, Field(ge=2)]]
+    """Of declustered stripes: how many members each has, parity included."""
     rotation: NotRequired[str]
     """Where its parity lies from stripe to stripe."""
     layout: NotRequired[Annotated[str, Field(pattern=r"^(near|far|offset)[0-9]{1,9}$")]]

@@ -37,6 +37,11 @@ pub(crate) trait Personality: Sized {
     /// The run of the node's sectors whose stripes `part` of the child at `position` belongs to.
     fn covering(&self, node: &Node, position: u32, part: Extent) -> Extent;
 
+    /// The same for what a unit of a rebuild or a scrub does: of every child, or of the `only` one that lacks anything.
+    fn covering_unit(&self, node: &Node, _only: Option<u32>, part: Extent) -> Extent {
+        self.covering(node, 0, part)
+    }
+
     /// Plans what gives `extent` of every child back that is written there and cannot be read, from its siblings.
     fn restore(&self, _: &mut Planner<'_>, _: &Node, _: Extent) -> PlanResult {
         unreachable!("a level that bears no loss has nothing to restore from")
@@ -144,6 +149,10 @@ impl Surroundings<'_> {
         self.capacities.len() as u64
     }
 
+    fn children(&self) -> u32 {
+        place(self.capacities.len())
+    }
+
     /// Sectors of the smallest child, to which the others are cut.
     pub(crate) fn smallest(&self) -> u64 {
         self.capacities.iter().copied().min().unwrap_or(0)
@@ -177,6 +186,7 @@ impl Level {
             Tree::Mirror { .. } => mirror::compile(around),
             Tree::Copies { layout, .. } => copies::compile(around, *layout),
             Tree::Parity { parities, rotation, .. } => parity::compile(around, *parities, *rotation),
+            Tree::Declustered { parities, width, .. } => parity::compile_declustered(around, *parities, *width),
         }
     }
 }
@@ -321,14 +331,15 @@ fn runs(extent: Extent, sectors: u64) -> impl Iterator<Item = Extent> {
     starts.map(move |lba| Extent::new(lba, sectors.min(extent.end() - lba)))
 }
 
-/// The sectors of a node in the stripes of `data` chunks that `part` of a child belongs to.
-fn rows_covering(chunk: u64, data: u64, part: Extent) -> Extent {
-    let (first, last) = (part.lba / chunk, (part.end() - 1) / chunk);
-    Extent::new(first * chunk * data, (last - first + 1) * chunk * data)
+/// The sectors of a node in the stripes that `part` of a child belongs to; a stripe is so many sectors of each child, and of
+/// the node.
+fn rows_covering(of_child: u64, of_node: u64, part: Extent) -> Extent {
+    let (first, last) = (part.lba / of_child, (part.end() - 1) / of_child);
+    Extent::new(first * of_node, (last - first + 1) * of_node)
 }
 
-/// The sectors of every child that whole stripes of `data` chunks have, for the stripes that `extent` touches.
-fn whole_stripes(chunk: u64, data: u64, extent: Extent) -> Extent {
-    let (first, last) = (extent.lba / chunk / data, (extent.end() - 1) / chunk / data);
-    Extent::new(first * chunk, (last - first + 1) * chunk)
+/// The sectors of every child that whole stripes have, for the stripes that `extent` touches.
+fn whole_stripes(of_child: u64, of_node: u64, extent: Extent) -> Extent {
+    let (first, last) = (extent.lba / of_node, (extent.end() - 1) / of_node);
+    Extent::new(first * of_child, (last - first + 1) * of_child)
 }

@@ -28,7 +28,7 @@ impl Personality for Stripe {
     }
 
     fn covering(&self, node: &Node, _: u32, part: Extent) -> Extent {
-        rows_covering(self.chunk, node.children.len() as u64, part)
+        rows_covering(self.chunk, self.chunk * node.children.len() as u64, part)
     }
 
     fn for_each_share(&self, node: &Node, extent: Extent, mut visit: impl FnMut(NodeId, Extent)) {

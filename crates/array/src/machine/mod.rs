@@ -203,6 +203,8 @@ pub struct Array {
     scrub_counts: ScrubCounts,
     /// How fast; as the member replaced last.
     throttle: RebuildThrottle,
+    /// Bytes of a member that a unit of a rebuild is asked to have.
+    rebuild_unit: Option<u64>,
     /// Counts units that have begun.
     units_begun: u64,
     /// When work may go on that has to wait for it.
@@ -245,6 +247,7 @@ impl Array {
             scrub: None,
             scrub_counts: ScrubCounts::default(),
             throttle: RebuildThrottle::Idle,
+            rebuild_unit: None,
             units_begun: 0,
             next_work_at: None,
             now: Instant::ZERO,

@@ -105,7 +105,9 @@ impl Rebuild {
             let node = layout.node(id);
             for_level!(node, level => level.covering(node, position, part))
         };
-        let mut top = (self.node, covering(self.node, 0, extent));
+        let node = layout.node(self.node);
+        let only = (!self.scrubs).then(|| views.only_partial(node)).flatten();
+        let mut top = (self.node, for_level!(node, level => level.covering_unit(node, only, extent)));
         let above = if views.is_weak(Weakness::RebuildLocksItsNodeOnly) { &[] } else { &self.above[..] };
         for &(id, position) in above {
             top = (id, covering(id, position, top.1));
@@ -160,14 +162,14 @@ fn leaf_shares(layout: &Layout, id: NodeId, extent: Extent, visit: &mut dyn FnMu
     }
 }
 
-/// Sectors of a node's children that are used, and the length of a unit of them.
-pub(super) fn measures(layout: &Layout, node: &Node) -> (u64, u64) {
+/// Sectors of a node's children that are used, and the length of a unit of them, of `asked` bytes if it is asked to be.
+pub(super) fn measures(layout: &Layout, node: &Node, asked: Option<u64>) -> (u64, u64) {
     let (mut end, all) = (0, Extent::new(0, node.capacity));
     for_level!(node, level => level.for_each_share(node, all, |_, part| end = end.max(part.end())));
-    let longest = (UNIT_BYTES / u64::from(layout.sector_bytes())).max(1);
+    let longest = (asked.unwrap_or(UNIT_BYTES) / u64::from(layout.sector_bytes())).max(1);
     let alignment = node.children.iter().map(|&child| layout.node(child).alignment).fold(1, lcm);
     let unit = match for_level!(node, level => level.chunk()) {
-        Some(chunk) if alignment == 1 => chunk.min(longest),
+        Some(chunk) if alignment == 1 && asked.is_none() => chunk.min(longest),
         // Whole stripes of what stripes below, so that these are written without being read.
         _ => alignment * (longest / alignment).max(1),
     };
@@ -204,6 +206,11 @@ impl Array {
         // Others may be replaced at the same time, and are rebuilt with it.
         self.next_work_at = Some(now);
         Ok(())
+    }
+
+    /// Has rebuilds that begin from now on go by units of so many bytes of each member, or by a row of chunks.
+    pub fn set_rebuild_unit(&mut self, bytes: Option<u64>) {
+        self.rebuild_unit = bytes;
     }
 
     /// Where what `leaf` should hold can be had: the ancestors from the lowest that bears the loss of all below it that may
@@ -285,7 +292,7 @@ impl Array {
             other.leaves.retain(|leaf| !leaves.contains(leaf));
             other.stopped |= other.leaves.is_empty() && !other.scrubs;
         }
-        let (end, unit) = measures(&self.layout, self.layout.node(node));
+        let (end, unit) = measures(&self.layout, self.layout.node(node), self.rebuild_unit);
         let has_parity = for_level!(self.layout.node(node), level => level.locks_stripes());
         let places = self.policy.unit_places(has_parity, unit * u64::from(self.layout.sector_bytes()));
         let pace = Pace::new(self.throttle, has_parity, self.now);

@@ -157,7 +157,7 @@ fn measures_of_scrub(layout: &Layout, id: NodeId) -> (u64, u64) {
             end = end.max(part.end());
         }
     }));
-    (end, measures(layout, node).1)
+    (end, measures(layout, node, None).1)
 }
 
 impl Array {

@@ -5,7 +5,7 @@
 //! what can be read depends on where. All three are worked out when a member's state changes, so that plans only look
 //! them up.
 
-use crate::layout::{Layout, NodeId};
+use crate::layout::{Layout, Node, NodeId};
 use crate::level::{Level, Member};
 use crate::policy::{MemberState, MemberView};
 use crate::weakness::Weakness;
@@ -137,6 +137,14 @@ impl MemberViews {
     /// Whether not everything of the node can be given back, or that depends on where it lies.
     pub(crate) fn is_unsure(&self, node: NodeId) -> bool {
         self.unsure[node as usize]
+    }
+
+    /// The only child that can lack anything while the node is rebuilt, where there is only one: a second would be lost with
+    /// the node, and nothing above it gives both back.
+    pub(crate) fn only_partial(&self, node: &Node) -> Option<u32> {
+        let mut partial = (0..).zip(&node.children).filter(|&(_, &child)| self.is_partial(child));
+        let (only, _) = partial.next().filter(|_| node.bears == 1 && !node.is_backed)?;
+        partial.next().is_none().then_some(only)
     }
 
     /// Whether some member below the node is being rebuilt, so that what can be read depends on where it lies.

@@ -47,6 +47,7 @@ impl Default for Args<'_> {
             rotation: Rotation::LeftSymmetric,
             layout: CopyLayout::NEAR2,
             parities: 1,
+            width: None,
             groups: None,
             data_offset_bytes: 0,
         };
@@ -226,6 +227,7 @@ impl<'a> TreeParser<'a> {
             "groups" => args.parameters.groups = Some(number()?),
             // More than 2 are refused where the tree is checked.
             "parities" => args.parameters.parities = number()?.try_into().unwrap_or(u32::MAX),
+            "width" => args.parameters.width = Some(number()?.try_into().unwrap_or(u32::MAX)),
             "rotation" => {
                 let found = Rotation::ALL.into_iter().find(|r| r.name() == value);
                 let accepted = Rotation::ALL.map(Rotation::name).join(", ");
@@ -238,8 +240,8 @@ impl<'a> TreeParser<'a> {
             }
             _ => {
                 return Err(self.error(format!(
-                    "unknown key '{key}'; accepted: chunk, rotation, layout, parities, groups, members, data_offset"
-                )))
+                "unknown key '{key}'; accepted: chunk, rotation, layout, parities, width, groups, members, data_offset"
+            )))
             }
         }
         Ok(())
@@ -333,6 +335,10 @@ mod tests {
             ("raid1(2, chunk=64KiB)", "'raid1' takes no key 'chunk'"),
             ("raid0(2, rotation=left_symmetric)", "takes no key 'rotation'; accepted: members, chunk"),
             ("raid1:2:64KiB", "takes no key 'chunk'"),
+            ("declustered(7, chunk=4KiB)", "accepted: width = 4"),
+            ("declustered(7, width=8)", "width = 8; accepted: from 2 (data and parity) to 7, all members"),
+            ("declustered(7, width=2, parities=2)", "width = 2; accepted: from 3"),
+            ("parity(7, width=3)", "'parity' takes no key 'width'"),
         ] {
             let error = Tree::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");

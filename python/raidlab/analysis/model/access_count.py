@@ -45,12 +45,12 @@ def accesses(tree: Tree, size_bytes: int, *, write: bool) -> float:
     if tree["kind"] == "member":
         return 1.0
     kind, children, chunk = tree["kind"], tree.get("children", []), tree.get("chunk_bytes", 0)
-    parities = tree.get("parities", 0)
-    if not children or parities >= len(children) or (parities and not chunk):
+    parities, width = tree.get("parities", 0), tree.get("width", len(children))
+    if not children or not parities < width <= len(children) or (parities and not chunk):
         raise ValueError(f"a level '{kind}' without children, or without a chunk, is no level")
     child = children[0]
     if parities:
-        return _parity(children, chunk, parities, size_bytes, write=write)
+        return _parity(child, width, chunk, parities, size_bytes, write=write)
     whole, rest = divmod(size_bytes, chunk) if chunk else (0, size_bytes)
     one_copy = accesses(child, rest, write=write) + (whole * accesses(child, chunk, write=write) if whole else 0)
     return one_copy * (losses_borne_by(tree) + 1 if write else 1)
@@ -116,8 +116,7 @@ def _facts(tree: Tree) -> _core.TreeFacts:
         raise ValueError(f"is no tree: {error}") from None
 
 
-def _parity(children: list[Tree], chunk: int, parities: int, size_bytes: int, *, write: bool) -> float:
-    width, child = len(children), children[0]
+def _parity(child: Tree, width: int, chunk: int, parities: int, size_bytes: int, *, write: bool) -> float:
     data = width - parities
     read_one = accesses(child, min(size_bytes, chunk), write=False)
     full, rest_bytes = divmod(size_bytes, chunk * data)

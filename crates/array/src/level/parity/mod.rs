@@ -13,6 +13,7 @@ mod restore;
 mod rotation;
 mod rows;
 mod small;
+mod spread;
 mod verify;
 
 pub(crate) use rotation::ParityLayout;
@@ -23,13 +24,27 @@ use crate::machine::{LockMode, LockRange};
 use crate::plan::{cut, narrow, place, ComputeKind, PlanResult, Planner, Space, Transfer, NONE};
 use crate::policy::ParityRead;
 use crate::spec::Rotation;
+use raidlab_types::number::lcm;
 use raidlab_types::{gf, Extent};
 use rotation::Role;
+use spread::Spread;
 
 pub(super) fn compile(around: &Surroundings<'_>, parities: u32, rotation: Rotation) -> NodeLayout {
-    let members = u32::try_from(around.count()).expect("node ids are 32 bits wide");
-    let parity = ParityLayout { chunk: around.chunk, members, parities, rotation };
-    around.striping(Level::Parity(parity), u64::from(parity.data()))
+    lay_out(around, ParityLayout { chunk: around.chunk, members: around.children(), parities, rotation, spread: None })
+}
+
+/// Stripes of `width` members over all children. Each member has rows of its own, those with parity too.
+pub(super) fn compile_declustered(around: &Surroundings<'_>, parities: u32, width: u32) -> NodeLayout {
+    let spread = Some(Spread::new(around.children(), width));
+    let rotation = Rotation::ParityLast;
+    lay_out(around, ParityLayout { chunk: around.chunk, members: width, parities, rotation, spread })
+}
+
+fn lay_out(around: &Surroundings<'_>, parity: ParityLayout) -> NodeLayout {
+    let (of_child, of_node) = parity.block_sectors();
+    let capacity = around.smallest() / of_child * of_node;
+    let alignment = (lcm(around.alignment, of_child) / of_child).saturating_mul(of_node);
+    NodeLayout { level: Level::Parity(parity), capacity, alignment }
 }
 
 impl Personality for ParityLayout {
@@ -37,12 +52,13 @@ impl Personality for ParityLayout {
     fn parts(&self, _: &Node, extent: Extent) -> impl Iterator<Item = (u32, Extent)> {
         self.chunks(extent).map(|part| {
             let position = self.position_of(self.p_position(part.row), part.column);
-            (position, part.on_child())
+            let (child, row) = self.place(part.row, position);
+            (child, Extent::new(row * self.chunk + part.within, part.sectors))
         })
     }
 
-    fn content(&self, node: &Node, position: u32, lba: u64) -> Content {
-        let (row, data) = (lba / self.chunk, u64::from(self.data()));
+    fn content(&self, node: &Node, child: u32, lba: u64) -> Content {
+        let ((row, position), data) = (self.held(child, lba / self.chunk), u64::from(self.data()));
         let used = row * data * self.chunk < node.capacity;
         match self.role_at(self.p_position(row), position) {
             Role::Data(column) => Content::Data((row * data + u64::from(column)) * self.chunk + lba % self.chunk),
@@ -53,8 +69,9 @@ impl Personality for ParityLayout {
     }
 
     fn for_each_share(&self, node: &Node, extent: Extent, mut visit: impl FnMut(NodeId, Extent)) {
-        let rows = whole_stripes(self.chunk, u64::from(self.data()), extent);
-        node.children.iter().for_each(|&child| visit(child, rows));
+        let (of_child, of_node) = self.block_sectors();
+        let share = whole_stripes(of_child, of_node, extent);
+        node.children.iter().for_each(|&child| visit(child, share));
     }
 
     fn chunk(&self) -> Option<u64> {
@@ -90,15 +107,38 @@ impl Personality for ParityLayout {
     }
 
     fn is_readable(&self, planner: &Planner<'_>, node: &Node, extent: Extent) -> bool {
-        self.parts(node, extent).all(|(position, part)| {
-            let readable = |position| planner.is_readable(node.child(position), part);
+        self.chunks(extent).all(|part| {
+            let row = Row::new(self, part.row);
+            let band = Band { lo: part.within, hi: part.within + part.sectors };
+            let readable = |position| {
+                let (child, extent) = row.on_child(band, position);
+                planner.is_readable(node.child(child), extent)
+            };
             let lost = || (0..self.members).filter(|&member| !readable(member)).count();
-            readable(position) || lost() <= self.parities as usize
+            readable(row.position(part.column)) || lost() <= self.parities as usize
         })
     }
 
     fn covering(&self, _: &Node, _: u32, part: Extent) -> Extent {
-        rows_covering(self.chunk, u64::from(self.data()), part)
+        let (of_child, of_node) = self.block_sectors();
+        rows_covering(of_child, of_node, part)
+    }
+
+    fn covering_unit(&self, node: &Node, only: Option<u32>, part: Extent) -> Extent {
+        let (first, last) = (part.lba / self.chunk, (part.end() - 1) / self.chunk);
+        match only.filter(|_| first == last) {
+            // In a row a child has a member of one stripe.
+            Some(child) => {
+                let data = self.chunk * u64::from(self.data());
+                Extent::new(self.held(child, first).0 * data, data)
+            }
+            None => self.covering(node, 0, part),
+        }
+    }
+
+    /// In one place more than the alignment says: children take turns.
+    fn repeats(&self) -> bool {
+        self.spread.is_none()
     }
 
     fn restore(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
@@ -225,7 +265,10 @@ impl ParityLayout {
             if a.child != b.child || a.end() >= b.lba || a.end() % self.chunk != 0 || b.lba % self.chunk != 0 {
                 continue;
             }
-            let is_parity = |row| !matches!(self.role_at(self.p_position(row), a.child), Role::Data(_));
+            let is_parity = |row| {
+                let (stripe, position) = self.held(a.child, row);
+                !matches!(self.role_at(self.p_position(stripe), position), Role::Data(_))
+            };
             if (a.end() / self.chunk..b.lba / self.chunk).all(is_parity) {
                 let sectors = narrow(b.lba - a.end());
                 parts.push(Transfer { lba: a.end(), sectors, space: Space::Discard, offset: 0, link: NONE, ..a });
@@ -237,7 +280,7 @@ impl ParityLayout {
     /// is written stripe by stripe: a plan is by rows as a whole, or not at all.
     fn has_rows(&self, planner: &Planner<'_>, node: &Node) -> bool {
         let row = planner.policy.row_sectors(planner.layout.sector_bytes());
-        let alone = planner.scratch.root == node.id && !node.stripe_locks_below;
+        let alone = planner.scratch.root == node.id && !node.stripe_locks_below && self.spread.is_none();
         // After a media error operations are kept short, and read nothing that is not wanted.
         let whole = planner.bad.is_empty() && planner.scratch.run_sectors == 0;
         alone && self.chunk.is_multiple_of(row) && !planner.views.is_degraded(node.id) && whole
@@ -263,7 +306,7 @@ impl ParityLayout {
     ) -> PlanResult {
         let mut finish = |row: u64, work: &mut StripeWork| {
             let planned =
-                plan(&mut StripePlanner { planner: &mut *planner, node, row: Row::new(*self, row), work: &mut *work });
+                plan(&mut StripePlanner { planner: &mut *planner, node, row: Row::new(self, row), work: &mut *work });
             work.clear_stripe();
             planned
         };
@@ -284,8 +327,8 @@ impl ParityLayout {
 
 /// One stripe while it is planned.
 #[derive(Debug, Clone, Copy)]
-struct Row {
-    layout: ParityLayout,
+struct Row<'l> {
+    layout: &'l ParityLayout,
     row: u64,
     /// Position of P.
     p: u32,
@@ -293,8 +336,8 @@ struct Row {
     live: [bool; 2],
 }
 
-impl Row {
-    fn new(layout: ParityLayout, row: u64) -> Row {
+impl<'l> Row<'l> {
+    fn new(layout: &'l ParityLayout, row: u64) -> Row<'l> {
         Row { layout, row, p: layout.p_position(row), live: [true, layout.parities == 2] }
     }
 
@@ -337,15 +380,22 @@ impl Row {
         }
     }
 
-    /// The sectors of every child that the band is.
-    fn extent(&self, band: Band) -> Extent {
-        Extent::new(self.row * self.layout.chunk + band.lo, band.sectors())
+    /// The child that holds the member at `position`, and the sectors of it that the band is.
+    #[inline]
+    fn on_child(&self, band: Band, position: u32) -> (u32, Extent) {
+        let (child, row) = self.layout.place(self.row, position);
+        (child, Extent::new(row * self.layout.chunk + band.lo, band.sectors()))
     }
 
-    /// The band on the child at `position`.
+    /// The child that holds the member at `position`.
+    fn child(&self, position: u32) -> u32 {
+        self.layout.place(self.row, position).0
+    }
+
+    /// The band of the member at `position`.
     fn transfer(&self, band: Band, position: u32, (space, offset): (Space, u32), link: u32) -> Transfer {
-        let Extent { lba, sectors } = self.extent(band);
-        Transfer { child: position, lba, sectors: narrow(sectors), space, offset, link }
+        let (child, Extent { lba, sectors }) = self.on_child(band, position);
+        Transfer { child, lba, sectors: narrow(sectors), space, offset, link }
     }
 }
 
@@ -373,7 +423,7 @@ enum Strategy {
 struct StripePlanner<'s, 'p> {
     planner: &'s mut Planner<'p>,
     node: &'s Node,
-    row: Row,
+    row: Row<'s>,
     work: &'s mut StripeWork,
 }
 
@@ -514,7 +564,7 @@ impl StripePlanner<'_, '_> {
         self.planner.segment(compute, band.sectors(), outputs);
     }
 
-    /// Reads the band of the child at `position` into new scratch memory, for `link` to use.
+    /// Reads the band of the member at `position` into new scratch memory, for `link` to use.
     fn read_to_scratch(&mut self, band: Band, position: u32, link: u32) -> (Space, u32) {
         let memory = (Space::Scratch, self.planner.allocate(band.sectors()));
         self.work.reads.push(self.row.transfer(band, position, memory, link));

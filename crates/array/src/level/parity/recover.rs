@@ -6,6 +6,7 @@
 //! Reference: Anvin, *The mathematics of RAID-6*, section 4 (recovery of one and of two data blocks).
 
 use super::{Band, ColumnPart, StripePlanner};
+use crate::layout::NodeId;
 use crate::plan::{narrow, ComputeKind, PlanResult, Space, NONE};
 use raidlab_types::{gf, RequestError};
 
@@ -79,18 +80,24 @@ impl Outputs {
 }
 
 impl StripePlanner<'_, '_> {
+    /// The child that holds the member at `position`.
+    pub(super) fn child(&self, position: u32) -> NodeId {
+        self.node.child(self.row.child(position))
+    }
+
     pub(super) fn column_readable(&self, band: Band, column: u32) -> bool {
         self.position_readable(band, self.row.position(column))
     }
 
     pub(super) fn position_readable(&self, band: Band, position: u32) -> bool {
-        self.planner.is_readable(self.node.child(position), self.row.extent(band))
+        let (child, extent) = self.row.on_child(band, position);
+        self.planner.is_readable(self.node.child(child), extent)
     }
 
     /// The unreadable data columns of the band and the parities that give them back.
     pub(super) fn unknowns(&self, band: Band) -> Result<Unknowns, RequestError> {
         let row = &self.row;
-        let beyond = || RequestError::BeyondTolerance { node: self.node.id, extent: Some(row.extent(band)) };
+        let beyond = || RequestError::BeyondTolerance { node: self.node.id, extent: Some(row.on_child(band, 0).1) };
         let mut u = Unknowns { columns: [0; 2], count: 0, g: [0; 2], use_p: false, use_q: false };
         for column in (0..row.layout.data()).filter(|&c| !self.column_readable(band, c)) {
             if u.count == 2 {

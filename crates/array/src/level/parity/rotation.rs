@@ -7,17 +7,21 @@
 //! the inverse of `position_of`. Q's coefficients go by physical order from the member after Q, skipping P: member `k`
 //! places after Q (P not counted) has coefficient 2^k.
 
+use super::spread::Spread;
 use crate::spec::Rotation;
 use raidlab_types::number::u32_from;
 
 /// Parameters of a parity node.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct ParityLayout {
     /// Sectors of a chunk.
     pub chunk: u64,
+    /// Members of a stripe.
     pub members: u32,
     pub parities: u32,
     pub rotation: Rotation,
+    /// Where members of a stripe lie that has fewer than there are children; else each lies on the child of its number.
+    pub spread: Option<Spread>,
 }
 
 /// What a member holds in one stripe.
@@ -36,6 +40,28 @@ impl ParityLayout {
     #[inline]
     pub(crate) fn data(&self) -> u32 {
         self.members - self.parities
+    }
+
+    /// The child that holds the member at `position` of stripe `row`, and its row of chunks there.
+    #[inline]
+    pub(super) fn place(&self, row: u64, position: u32) -> (u32, u64) {
+        self.spread.as_ref().map_or((position, row), |spread| spread.place(row, position))
+    }
+
+    /// The stripe of which a child holds a member in its row `row`, and the member's position.
+    pub(super) fn held(&self, child: u32, row: u64) -> (u64, u32) {
+        self.spread.as_ref().map_or((row, child), |spread| spread.held(child, row))
+    }
+
+    /// How many stripes lie together in rows of their own, and in how many rows of every child.
+    pub(super) fn block(&self) -> (u64, u64) {
+        self.spread.as_ref().map_or((1, 1), |spread| (u64::from(spread.children), u64::from(spread.width)))
+    }
+
+    /// Sectors of a block on a child, and of the node.
+    pub(super) fn block_sectors(&self) -> (u64, u64) {
+        let (stripes, rows) = self.block();
+        (self.chunk * rows, self.chunk * u64::from(self.data()) * stripes)
     }
 
     /// Member that holds P in stripe `row`.
@@ -117,7 +143,7 @@ mod tests {
         for rotation in Rotation::ALL {
             for parities in 1..=2 {
                 for members in parities + 1..=9 {
-                    let l = ParityLayout { chunk: 1, members, parities, rotation };
+                    let l = ParityLayout { chunk: 1, members, parities, rotation, spread: None };
                     for row in 0..3 * members as u64 {
                         check_row(&l, row);
                     }

@@ -17,17 +17,19 @@ use raidlab_types::{Extent, OpKind};
 /// What happens to one member: the one with the data, then P, then Q.
 #[derive(Clone, Copy, Default)]
 struct Update {
-    position: u32,
+    child: u32,
+    /// The chunk's row on the child.
+    row: u64,
     leaf: u32,
     /// Where the old content lies in scratch, and the new parity after it.
     scratch: u32,
     read: u32,
 }
 
-/// Indices of the first `1 + parities` updates by position.
+/// Indices of the first `1 + parities` updates by child.
 #[inline]
 fn order(updates: &[Update; 3], parities: usize) -> [usize; 3] {
-    let at = |k: usize| updates[k].position;
+    let at = |k: usize| updates[k].child;
     let (first, second) = if at(0) < at(1) { (0, 1) } else { (1, 0) };
     match parities {
         1 => [first, second, 2],
@@ -50,18 +52,18 @@ impl ParityLayout {
             return false;
         }
         let (row, column) = (index / u64::from(data), u32_from(index % u64::from(data)));
-        let row = Row::new(*self, row);
+        let row = Row::new(self, row);
         let Some(mut updates) = small_updates(planner, node, &row, column) else { return false };
         let compute = planner.compute(row.compute_kind());
         let sectors = transfer.sectors;
         updates[..=parities].iter_mut().for_each(|update| update.scratch = planner.allocate(u64::from(sectors)));
         small_compute(planner, &row, column, transfer, &updates[..=parities], compute);
-        let extent = Extent::new(row.row * self.chunk + within, u64::from(sectors));
+        let extent = |update: &Update| Extent::new(update.row * self.chunk + within, u64::from(sectors));
         // Members in order, as the general way visits them.
         let order = order(&updates, parities);
         for &k in &order[..=parities] {
             let piece = Piece { space: Space::Scratch, offset: updates[k].scratch, sectors };
-            updates[k].read = planner.leaf_operation(updates[k].leaf, OpKind::Read, extent, piece, NONE);
+            updates[k].read = planner.leaf_operation(updates[k].leaf, OpKind::Read, extent(&updates[k]), piece, NONE);
             planner.edge(updates[k].read, compute);
         }
         for &k in &order[..=parities] {
@@ -74,7 +76,7 @@ impl ParityLayout {
                 _ => (Space::Scratch, update.scratch, compute),
             };
             let piece = Piece { space, offset, sectors };
-            let write = planner.leaf_operation(update.leaf, OpKind::Write, extent, piece, update.read);
+            let write = planner.leaf_operation(update.leaf, OpKind::Write, extent(&update), piece, update.read);
             planner.pair_read(update.read, write);
             if link != NONE {
                 planner.edge(link, write);
@@ -90,8 +92,9 @@ fn small_updates(planner: &Planner<'_>, node: &Node, row: &Row, column: u32) -> 
     let positions = [row.position(column), row.p, row.parity_position(1)];
     let mut updates = [Update::default(); 3];
     for (update, position) in updates.iter_mut().zip(positions).take(1 + row.layout.parities as usize) {
-        let Level::Member(Member { leaf }) = planner.layout.node(node.child(position)).level else { return None };
-        (update.position, update.leaf) = (position, leaf);
+        let (child, row) = row.layout.place(row.row, position);
+        let Level::Member(Member { leaf }) = planner.layout.node(node.child(child)).level else { return None };
+        (update.child, update.row, update.leaf) = (child, row, leaf);
     }
     Some(updates)
 }
@@ -144,28 +147,37 @@ mod tests {
     #[test]
     fn the_same_plan_either_way() {
         let mut compared = 0;
-        for rotation in Rotation::ALL {
-            for (parities, members) in [(1, 3), (1, 5), (2, 5), (2, 7)] {
-                let tree = Tree::parity(parities, members, 4, rotation);
-                let layout = Layout::new(&tree, &vec![4 * 2 * members as u64; members], 1).unwrap();
-                for tie in [ParityWrite::ReadModifyWrite, ParityWrite::ReconstructWrite] {
-                    let policy = Policy { parity_write_tie: tie, ..Policy::default() };
-                    for lba in 0..layout.user_sectors() - 4 {
-                        for sectors in 1..=4 {
-                            let transfer =
-                                Transfer { child: 0, lba, sectors, space: Space::User, offset: 3, link: NONE };
-                            let Some(small) = plan(&layout, &policy, transfer, true) else { continue };
-                            let general = plan(&layout, &policy, transfer, false).unwrap();
-                            // Debug output shows every field but the order in which edges were added.
-                            assert_eq!(small.to_string(), general.to_string(), "{tree:?} {transfer:?}");
-                            assert_eq!((small.reads(), small.writes()), (general.reads(), general.writes()));
-                            assert_eq!(small.scratch_sectors(), general.scratch_sectors());
-                            for i in 0..small.len() {
-                                assert_eq!(small.pending(i), general.pending(i));
-                                assert_eq!(format!("{:?}", small.node(i)), format!("{:?}", general.node(i)));
-                            }
-                            compared += 1;
+        let mut trees: Vec<Tree> = Rotation::ALL
+            .into_iter()
+            .flat_map(|rotation| {
+                [(1, 3), (1, 5), (2, 5), (2, 7)].map(|(parities, n)| Tree::parity(parities, n, 4, rotation))
+            })
+            .collect();
+        trees.extend([(1, 3), (1, 4), (2, 4)].map(|(parities, width)| Tree::Declustered {
+            width,
+            parities,
+            chunk_bytes: 4,
+            children: vec![Tree::member(); 6],
+        }));
+        for tree in trees {
+            let members = tree.leaves();
+            let layout = Layout::new(&tree, &vec![4 * 2 * members as u64; members], 1).unwrap();
+            for tie in [ParityWrite::ReadModifyWrite, ParityWrite::ReconstructWrite] {
+                let policy = Policy { parity_write_tie: tie, ..Policy::default() };
+                for lba in 0..layout.user_sectors() - 4 {
+                    for sectors in 1..=4 {
+                        let transfer = Transfer { child: 0, lba, sectors, space: Space::User, offset: 3, link: NONE };
+                        let Some(small) = plan(&layout, &policy, transfer, true) else { continue };
+                        let general = plan(&layout, &policy, transfer, false).unwrap();
+                        // Debug output shows every field but the order in which edges were added.
+                        assert_eq!(small.to_string(), general.to_string(), "{tree:?} {transfer:?}");
+                        assert_eq!((small.reads(), small.writes()), (general.reads(), general.writes()));
+                        assert_eq!(small.scratch_sectors(), general.scratch_sectors());
+                        for i in 0..small.len() {
+                            assert_eq!(small.pending(i), general.pending(i));
+                            assert_eq!(format!("{:?}", small.node(i)), format!("{:?}", general.node(i)));
                         }
+                        compared += 1;
                     }
                 }
             }

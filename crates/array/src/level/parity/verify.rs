@@ -13,7 +13,7 @@ impl ParityLayout {
     pub(super) fn verify_rows(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> PlanResult {
         let compute = planner.compute(ComputeKind::Verify);
         planner.with_stripe_work(|planner, work| {
-            for (row, band) in self.bands(extent, planner.scratch.restored_run) {
+            for (row, band) in self.bands(extent, planner.scratch.restored_run, true) {
                 StripePlanner { planner: &mut *planner, node, row, work: &mut *work }.verify(band, compute);
             }
             planner.hand_on(node, &mut work.reads, false)
@@ -39,7 +39,8 @@ impl StripePlanner<'_, '_> {
             let (_, offset) = self.read_to_scratch(band, position, compute);
             // Of RAID 6 without a column of data P stands in for it.
             let follows = self.is_parity(position) && !(data_is_gone && position == row.p);
-            let origin = ReadOrigin { child: self.node.child(position), extent: row.extent(band), follows };
+            let (child, extent) = row.on_child(band, position);
+            let origin = ReadOrigin { child: self.node.child(child), extent, follows };
             self.planner.verified_input(offset, coefficients, origin);
         }
         let sums = if parities == 2 && gone.is_none() { 2 } else { 1 };

@@ -132,21 +132,24 @@ pub(crate) struct StripeCache {
 impl StripeCache {
     /// The cache of the volume at `node`, if the policy has one and the volume is parity over members in whole rows.
     pub(crate) fn new(layout: &Layout, node: &Node, policy: &Policy) -> Option<StripeCache> {
-        let Level::Parity(parity) = node.level else { return None };
+        let Level::Parity(parity) = &node.level else { return None };
         let row_sectors = policy.row_sectors(layout.sector_bytes());
         let leaf = |&child: &NodeId| match &layout.node(child).level {
             Level::Member(member) => Some(member.leaf),
             _ => None,
         };
         let leaves: Box<[LeafId]> = node.children.iter().map(leaf).collect::<Option<_>>()?;
-        let fits = parity.chunk.is_multiple_of(row_sectors) && (1..=64).contains(&row_sectors) && leaves.len() <= 64;
+        let fits = parity.spread.is_none()
+            && parity.chunk.is_multiple_of(row_sectors)
+            && (1..=64).contains(&row_sectors)
+            && leaves.len() <= 64;
         if policy.stripe_cache_size == 0 || policy.parity_row_bytes == 0 || !fits {
             return None;
         }
         let rows = policy.stripe_cache_size;
         Some(StripeCache {
             pages: vec![UNKNOWN; rows as usize * leaves.len()],
-            parity,
+            parity: parity.clone(),
             leaves,
             row_sectors,
             pool: RowPool::new(rows),
