@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 pub enum RebuildThrottle {
     /// As Linux md: never faster than `max_kib_s`; slower than `min_kib_s` it heeds nobody; between, it goes on while no
     /// client asks for anything, and else lets what it has in flight end once that is as much as `depth` requests of md's
-    /// (4 KiB with parity, 64 KiB on mirrors).
+    /// (4 KiB with parity, 64 KiB on mirrors). Work in a stripe cache is let end instead where a member has moved for others
+    /// since it was looked at, and after each sixteenth, as before Linux had that setting.
     Md {
         /// KiB/s of each member (`speed_limit_min`).
         #[serde(default = "md_min_kib_s")]
@@ -88,15 +89,26 @@ pub(crate) enum Go {
     Later,
 }
 
+/// What passes over a member, in sectors.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Traffic {
+    /// Moved for others than the array itself, so far.
+    pub others: u64,
+    /// On its way for the array itself.
+    pub own: u64,
+}
+
 /// What a throttle is told of the rest.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Beside {
+pub(crate) struct Beside<'t> {
     /// Requests that clients have sent so far, and those in flight.
     pub requests: u64,
     pub requests_in_flight: u64,
     /// Units of this work in flight, and what they are of each member.
     pub units: u32,
     pub bytes: u64,
+    /// By member; for [`Pace::in_steps`] only.
+    pub traffic: &'t [Traffic],
 }
 
 /// Marks over which md measures its speed, and how far apart they are.
@@ -106,6 +118,42 @@ const MARK_STEP: Duration = Duration::from_ns(3_000_000_000);
 const TOO_FAST: Duration = Duration::from_ns(500_000_000);
 /// What one of md's requests is of a member: with parity, and without.
 const MD_REQUEST_BYTES: [u64; 2] = [4 << 10, 64 << 10];
+
+/// How much begins before md looks at the speed and whether others are there again (`window` in `md_do_sync`).
+const LOOK_BYTES: u64 = 128 << 10;
+/// More sectors than this since the last look, and others are there (`is_mddev_idle`).
+const OTHERS_SECTORS: i64 = 64;
+/// Into so many steps md cuts what it does, and lets all end after each, as after so long a time.
+const STEPS: u64 = 16;
+const LONGEST_STEP: Duration = Duration::from_ns(10_000_000_000);
+
+/// Work as md of Linux 6.12 and before does it: `md_do_sync`.
+#[derive(Debug, Clone)]
+struct Steps {
+    /// Bytes of each member: all, begun, begun when it looked last, and when all had ended last.
+    total: u64,
+    begun: u64,
+    looked: u64,
+    ended: u64,
+    ended_at: Instant,
+    /// It has found itself too fast, and looks again.
+    looks: bool,
+    /// By member: what others had moved, less what was on its way, when that was found to be much.
+    seen: Vec<i64>,
+}
+
+impl Steps {
+    fn sees_others(&mut self, traffic: &[Traffic]) -> bool {
+        let mut sees = false;
+        for (seen, now) in self.seen.iter_mut().zip(traffic) {
+            let now = now.others.cast_signed() - now.own.cast_signed();
+            if now - *seen > OTHERS_SECTORS {
+                (*seen, sees) = (now, true);
+            }
+        }
+        sees
+    }
+}
 
 /// A throttle at work.
 #[derive(Debug, Clone)]
@@ -121,6 +169,7 @@ pub(crate) struct Pace {
     base: (Instant, u64),
     requests_seen: u64,
     draining: bool,
+    steps: Option<Steps>,
 }
 
 impl Pace {
@@ -135,7 +184,20 @@ impl Pace {
             base: (now, 0),
             requests_seen: 0,
             draining: false,
+            steps: None,
         }
+    }
+
+    /// The same in the steps of md, of `total` bytes of each member.
+    pub(crate) fn in_steps(self, total: u64, traffic: &[Traffic], now: Instant) -> Pace {
+        let seen = traffic.iter().map(|t| t.others.cast_signed() - t.own.cast_signed()).collect();
+        let (begun, looked, ended) = (0, 0, 0);
+        Pace { steps: Some(Steps { total, begun, looked, ended, ended_at: now, looks: false, seen }), ..self }
+    }
+
+    /// Bytes of each member that had been done when a step ended last; of work without steps what is done.
+    pub(crate) fn noted_bytes(&self) -> u64 {
+        self.steps.as_ref().map_or(self.done_bytes, |steps| steps.ended)
     }
 
     /// Whether a unit may begin now; whoever is told so begins one.
@@ -143,7 +205,14 @@ impl Pace {
         if now < self.not_before {
             return Go::At(self.not_before);
         }
+        if self.steps.is_some() {
+            match self.go_in_steps(now, beside) {
+                Go::Now => {}
+                waits => return waits,
+            }
+        }
         match self.throttle {
+            RebuildThrottle::Md { .. } if self.steps.is_some() => Go::Now,
             RebuildThrottle::Rate { .. } => Go::Now,
             RebuildThrottle::Idle if beside.requests_in_flight > 0 => Go::Later,
             RebuildThrottle::Share { .. } if beside.units > 0 => Go::Later,
@@ -161,14 +230,7 @@ impl Pace {
         if std::mem::take(&mut self.draining) {
             return Go::Now;
         }
-        if now.since(self.marks[self.last_mark].0) >= MARK_STEP {
-            let next = (self.last_mark + 1) % MARKS;
-            self.base = self.marks[next];
-            self.marks[next] = (now, self.done_bytes);
-            self.last_mark = next;
-        }
-        let seconds = now.since(self.base.0).as_ns() / 1_000_000_000;
-        let kib_s = (self.done_bytes - self.base.1) / 1024 / (seconds + 1) + 1;
+        let kib_s = self.kib_s(now);
         if kib_s <= min {
             return Go::Now;
         }
@@ -186,8 +248,59 @@ impl Pace {
         }
     }
 
+    /// The speed as md measures it.
+    fn kib_s(&mut self, now: Instant) -> u64 {
+        if now.since(self.marks[self.last_mark].0) >= MARK_STEP {
+            let next = (self.last_mark + 1) % MARKS;
+            self.base = self.marks[next];
+            self.marks[next] = (now, self.done_bytes);
+            self.last_mark = next;
+        }
+        let seconds = now.since(self.base.0).as_ns() / 1_000_000_000;
+        (self.done_bytes - self.base.1) / 1024 / (seconds + 1) + 1
+    }
+
+    fn go_in_steps(&mut self, now: Instant, beside: Beside) -> Go {
+        if self.draining && beside.units > 0 {
+            return Go::Later;
+        }
+        self.draining = false;
+        let Some(mut steps) = self.steps.take() else { return Go::Now };
+        let go = self.go_on_in_steps(&mut steps, now, beside);
+        self.steps = Some(steps);
+        go
+    }
+
+    fn go_on_in_steps(&mut self, steps: &mut Steps, now: Instant, beside: Beside) -> Go {
+        if let RebuildThrottle::Md { min_kib_s, max_kib_s, .. } = self.throttle {
+            if steps.looks || steps.begun >= steps.looked + LOOK_BYTES {
+                (steps.looked, steps.looks) = (steps.begun, false);
+                let kib_s = self.kib_s(now);
+                if kib_s > max_kib_s {
+                    steps.looks = true;
+                    self.not_before = now + TOO_FAST;
+                    return Go::At(self.not_before);
+                }
+                self.draining = kib_s > min_kib_s && steps.sees_others(beside.traffic) && beside.units > 0;
+            }
+        }
+        let ends = steps.begun - steps.ended > steps.total / STEPS || now.since(steps.ended_at) >= LONGEST_STEP;
+        if ends && beside.units == 0 {
+            (steps.ended, steps.ended_at) = (steps.begun, now);
+        }
+        self.draining |= ends && beside.units > 0;
+        if self.draining {
+            Go::Later
+        } else {
+            Go::Now
+        }
+    }
+
     /// A unit of so many bytes of each member begins.
     pub(crate) fn begin(&mut self, now: Instant, bytes: u64) {
+        if let Some(steps) = &mut self.steps {
+            steps.begun += bytes;
+        }
         if let RebuildThrottle::Rate { kib_s } = self.throttle {
             self.not_before = self.not_before.max(now) + Duration::from_s_f64(f64_from(bytes) / 1024.0 / kib_s);
         }
@@ -221,7 +334,8 @@ mod tests {
             let (requests, requests_in_flight) = requests(ms);
             while units.len() < 2 {
                 let n = units.len() as u64;
-                let beside = Beside { requests, requests_in_flight, units: n as u32, bytes: n * UNIT };
+                let (in_flight, bytes) = (n as u32, n * UNIT);
+                let beside = Beside { requests, requests_in_flight, units: in_flight, bytes, traffic: &[] };
                 if pace.go(now, beside) != Go::Now {
                     break;
                 }

@@ -78,7 +78,8 @@ fn random_extent(case: &Case, capacity: u64, rng: &mut CounterRng) -> Extent {
 fn nothing_is_allocated_beside_a_rebuild() {
     for case in cases().into_iter().filter(|case| case.missing.is_empty() && !case.name.starts_with("raid0")) {
         let sizes = vec![1 << 28; case.tree.leaves()];
-        let mut array = Array::new(Layout::new(&case.tree, &sizes, SECTOR).expect("compiles"), Policy::default());
+        let mut array = Array::new(Layout::new(&case.tree, &sizes, SECTOR).expect("compiles"), case.policy);
+        array.use_stripe_caches();
         array.set_member_state(1, MemberState::Missing);
         array.replace_member(Instant::ZERO, 1, RebuildThrottle::Share { fraction: 1.0 }).expect("within tolerance");
         array.handle_time(Instant::ZERO);

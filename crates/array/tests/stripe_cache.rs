@@ -2,7 +2,9 @@
 
 #![allow(clippy::cast_possible_truncation, reason = "numbers here are small")]
 
-use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, ParityWrite, Policy, Rotation, Tree};
+use raidlab_array::{
+    Array, ArrayOp, Event, Layout, MemberState, ParityWrite, Policy, RebuildThrottle, Rotation, ScrubKind, Tree,
+};
 use raidlab_types::{Extent, Instant, OpError, OpId, OpKind, Request, RequestKind, Seed};
 use std::collections::VecDeque;
 
@@ -10,8 +12,12 @@ const PAGE: u64 = 8;
 const CHUNK: u64 = 128;
 
 fn array(parities: u32, rows: u32) -> Array {
+    array_of(parities, rows, 1 << 20)
+}
+
+fn array_of(parities: u32, rows: u32, member_sectors: u64) -> Array {
     let tree = Tree::parity(parities, 4 + parities as usize, CHUNK * 512, Rotation::LeftSymmetric);
-    let layout = Layout::new(&tree, &vec![1 << 20; tree.leaves()], 512).expect("compiles");
+    let layout = Layout::new(&tree, &vec![member_sectors; tree.leaves()], 512).expect("compiles");
     let policy = Policy {
         parity_row_bytes: 4096,
         stripe_cache_size: rows,
@@ -73,6 +79,19 @@ impl Driver {
         let gone = leaf.is_some() && leaf == self.failed;
         self.array.handle_op_done(Instant::ZERO, id, if gone { Err(OpError::MemberGone) } else { Ok(()) });
         self.poll();
+    }
+
+    /// Goes on until the array has no work of its own any more; time passes where nothing else happens.
+    fn work_to_end(&mut self) {
+        while self.array.is_at_work() || !self.flying.is_empty() {
+            match self.array.poll_timeout() {
+                _ if !self.flying.is_empty() => self.complete(0),
+                Some(at) => self.array.handle_time(at),
+                None => panic!("work that waits for nothing"),
+            }
+            self.poll();
+        }
+        assert_eq!(self.array.check_idle(), Ok(()));
     }
 
     fn finish(&mut self) {
@@ -276,7 +295,7 @@ fn a_member_that_is_rebuilt_is_written() {
 }
 
 #[test]
-fn a_volume_that_is_whole_again_has_its_cache_again() {
+fn a_volume_that_is_whole_again_knows_what_it_knew() {
     let mut driver = Driver::new(array(1, 256));
     driver.array.set_member_state(2, MemberState::Missing);
     driver.write(1, 0, PAGE);
@@ -287,5 +306,84 @@ fn a_volume_that_is_whole_again_has_its_cache_again() {
     driver.finish();
     driver.write(3, 0, PAGE);
     driver.finish();
-    assert_eq!(driver.moved, [before[0] + 2 * PAGE, before[1] + 4 * PAGE], "read once");
+    assert_eq!(driver.moved, [before[0], before[1] + 4 * PAGE], "nothing is read again");
+}
+
+#[test]
+fn the_array_works_in_the_rows_of_its_cache() {
+    const SECTORS: u64 = 64 * CHUNK;
+    for parities in 1..=2 {
+        let members = 4 + u64::from(parities);
+        let mut driver = Driver::new(array_of(parities, 32, SECTORS));
+        driver.array.set_member_state(1, MemberState::Missing);
+        driver.array.replace_member(Instant::ZERO, 1, RebuildThrottle::MD).expect("within tolerance");
+        driver.array.handle_time(Instant::ZERO);
+        driver.poll();
+        assert!(driver.flying.len() as u64 >= 32 * (members - 1), "all rows are begun: {}", driver.flying.len());
+        driver.work_to_end();
+        assert_eq!(driver.moved, [SECTORS * (members - 1), SECTORS], "every row once, with both parities");
+        assert_eq!(driver.array.member(1).state, MemberState::Online);
+        driver.moved = [0; 2];
+        driver.array.scrub(Instant::ZERO, ScrubKind::Check, RebuildThrottle::MD).expect("nothing else is under way");
+        driver.array.handle_time(Instant::ZERO);
+        driver.poll();
+        driver.work_to_end();
+        // What the rows of the cache know already is not read again.
+        let known = 32 * PAGE * members;
+        assert!((SECTORS * members - known..=SECTORS * members).contains(&driver.moved[0]), "{:?}", driver.moved);
+        assert_eq!(driver.moved[1], 0);
+        let counts = driver.array.scrub_counts();
+        assert_eq!(counts.done, counts.all);
+    }
+}
+
+#[test]
+fn work_in_the_cache_goes_on_in_units_where_a_member_goes() {
+    for seed in 0..40 {
+        let parities = 1 + seed as u32 % 2;
+        let rebuilds = parities == 2 && seed % 4 < 2;
+        let mut driver = Driver::new(array_of(parities, 32, 64 * CHUNK));
+        let mut rng = Seed::new(seed).draws();
+        if rebuilds {
+            driver.array.set_member_state(1, MemberState::Missing);
+            driver.array.replace_member(Instant::ZERO, 1, RebuildThrottle::MD).expect("within tolerance");
+        } else {
+            driver.array.scrub(Instant::ZERO, ScrubKind::Check, RebuildThrottle::MD).expect("none is under way");
+        }
+        driver.array.handle_time(Instant::ZERO);
+        driver.poll();
+        let goes = 20 + rng.below(60);
+        for next in 0..100 {
+            let kind = if rng.below(2) == 0 { RequestKind::Read } else { RequestKind::Write };
+            driver.ask(kind, next, rng.below(20_000), 1 + rng.below(100));
+            for _ in 0..rng.below(40).min(driver.flying.len() as u64) {
+                driver.complete(rng.below(driver.flying.len() as u64) as usize);
+            }
+            if next == goes {
+                // The one that is rebuilt, or another.
+                let leaf = if seed % 3 == 0 { 1 } else { 3 };
+                driver.failed = Some(leaf);
+                driver.array.set_member_state(leaf, MemberState::Failed);
+                driver.poll();
+            }
+        }
+        driver.work_to_end();
+        driver.done.sort_unstable();
+        assert_eq!(driver.done, (0..100).collect::<Vec<_>>(), "seed {seed}");
+        let state = driver.array.member(1).state;
+        let expected = if driver.failed == Some(1) { MemberState::Failed } else { MemberState::Online };
+        assert_eq!(state, expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_rebuild_that_leaves_clients_alone_goes_on_when_they_are_gone() {
+    let mut driver = Driver::new(array_of(1, 32, 8 * CHUNK));
+    driver.array.set_member_state(1, MemberState::Missing);
+    driver.write(1, 0, PAGE);
+    driver.array.replace_member(Instant::ZERO, 1, RebuildThrottle::Idle).expect("within tolerance");
+    driver.array.handle_time(Instant::ZERO);
+    driver.poll();
+    driver.work_to_end();
+    assert_eq!((driver.array.member(1).state, driver.done.len()), (MemberState::Online, 1));
 }

@@ -1,11 +1,11 @@
 //! Requests that go through a stripe cache, beside the windows: see `stripe_cache/`.
 //!
-//! A cache knows which members are missing, and nothing of one that is being rebuilt: such a volume has none. Where a
-//! member goes, the requests in it are started as windows once its operations on their way are done, and so are all others
-//! until the volume is idle, with each member either whole or not there.
+//! A cache knows which members are missing, and rebuilds those that take their places. Where a member goes, the requests in
+//! it are started as windows once its operations on their way are done, and so are all others until the volume is idle,
+//! with each member either whole or not there; what is left of a rebuild goes on in units.
 
 use super::stripe_cache::{RowOp, StripeCache};
-use super::{join, Array, ArrayOp, Event};
+use super::{join, Array, ArrayOp, Event, OF_ARRAY};
 use crate::policy::MemberState;
 use raidlab_types::number::u32_from;
 use raidlab_types::{OpError, OpKind, Operation, RequestKind};
@@ -54,19 +54,21 @@ impl Array {
         true
     }
 
-    /// The members of a volume's cache that are not there, by position; `None` where it cannot work: one is being rebuilt, or
-    /// too many are gone.
-    fn lost_of_cache(&self, volume: usize) -> Option<u64> {
+    /// The members of a volume's cache that are not there or are rebuilt, by position, and those of them that are not there;
+    /// `None` where it cannot work: one is being rebuilt in units, or too many are gone.
+    fn lost_of_cache(&self, volume: usize) -> Option<(u64, u64)> {
         let cache = self.caches[volume].as_ref()?;
-        let mut lost = 0;
+        let (mut lost, mut absent) = (0, 0);
         for (position, &leaf) in cache.leaves().iter().enumerate() {
             match self.views.leaf(leaf).state {
                 MemberState::Online => {}
-                MemberState::Missing | MemberState::Failed => lost |= 1 << position,
-                MemberState::Rebuilding => return None,
+                MemberState::Missing | MemberState::Failed => absent |= 1 << position,
+                MemberState::Rebuilding if !self.rebuilds_in_cache(volume) => return None,
+                MemberState::Rebuilding => lost |= 1 << position,
             }
         }
-        cache.bears(lost).then_some(lost)
+        lost |= absent;
+        cache.bears(lost).then_some((lost, absent))
     }
 
     /// Has a cache that has ended and is idle go on with the members that there are, if it can.
@@ -75,7 +77,7 @@ impl Array {
             return;
         }
         let lost = self.lost_of_cache(volume);
-        if let (Some(cache), Some(lost)) = (self.caches[volume].as_mut(), lost) {
+        if let (Some(cache), Some((lost, _))) = (self.caches[volume].as_mut(), lost) {
             cache.begin_again(lost);
         }
     }
@@ -112,6 +114,9 @@ impl Array {
             if let ArrayOp::Device(Operation { leaf, extent, .. }) = op {
                 let view = &mut self.views.leaves[leaf as usize];
                 (view.in_flight, view.end_lba) = (view.in_flight + 1, extent.end());
+                if self.cache(volume).is_own(slot) {
+                    self.traffic[leaf as usize].own += extent.sectors;
+                }
             }
             if !is_done {
                 return Some(op);
@@ -123,7 +128,7 @@ impl Array {
     fn cached_op(&self, volume: usize, slot: u32) -> ArrayOp {
         let cache = self.cache(volume);
         let id = join(LAST_WINDOW - u32_from(volume), slot);
-        let tag = self.requests[cache.request_of(slot) as usize].request.tag;
+        let tag = cache.request_of(slot).map_or(OF_ARRAY, |request| self.requests[request as usize].request.tag);
         let sector = u64::from(self.layout.sector_bytes());
         match cache.op(slot) {
             RowOp::Device { leaf, kind, extent, force_unit_access } => {
@@ -147,13 +152,20 @@ impl Array {
     }
 
     pub(super) fn cache_op_done(&mut self, volume: usize, slot: u32, result: Result<(), OpError>) {
-        if let RowOp::Device { leaf, kind, .. } = self.cache(volume).op(slot) {
+        if let RowOp::Device { leaf, kind, extent, .. } = self.cache(volume).op(slot) {
             self.views.leaves[leaf as usize].in_flight -= 1;
+            let is_own = self.cache(volume).is_own(slot);
+            if let Some(traffic) = self.traffic.get_mut(leaf as usize) {
+                match is_own {
+                    true => traffic.own -= extent.sectors,
+                    false => traffic.others += extent.sectors,
+                }
+            }
             self.writes_done = self.writes_done.wrapping_add(u32::from(kind == OpKind::Write));
             match result {
                 Err(OpError::Media(_)) if kind == OpKind::Read => {
                     // Whoever plans it anew meets the bad sector again, and knows what to do about it.
-                    self.caches[volume].as_mut().expect("the operation's cache").end();
+                    self.end_cache(volume);
                 }
                 Err(_) if self.views.leaf(leaf).writes() => {
                     self.set_member_state(leaf, MemberState::Failed);
@@ -166,19 +178,30 @@ impl Array {
         self.start_given_up(volume);
     }
 
-    /// Ends the caches of volumes whose members are others than they know; where nothing is on its way, they go on with these
-    /// at once.
+    /// Ends the caches of volumes of which members are missing that they believe are there, and tells the others how their
+    /// members are; where nothing is on its way, those that have ended go on with these at once.
     pub(super) fn end_caches(&mut self) {
         for volume in 0..self.caches.len() {
-            let lost = self.lost_of_cache(volume);
-            let knows = |cache: &StripeCache| Some(cache.lost()) == lost && !cache.is_ending();
-            let Some(cache) = self.caches[volume].as_mut().filter(|cache| !knows(cache)) else { continue };
-            cache.end();
+            let members = self.lost_of_cache(volume);
+            let Some(cache) = self.caches[volume].as_mut() else { continue };
+            match members {
+                Some((lost, absent)) if lost & !cache.lost() == 0 && !cache.is_ending() => {
+                    cache.set_members(lost, absent);
+                    continue;
+                }
+                _ => self.end_cache(volume),
+            }
             self.start_given_up(volume);
             if self.requests_in_flight == 0 {
                 self.begin_cache_again(volume);
             }
         }
+    }
+
+    /// Nothing more is begun in the cache.
+    fn end_cache(&mut self, volume: usize) {
+        self.caches[volume].as_mut().expect("a cache").end();
+        self.leave_cache(volume);
     }
 
     /// Starts what was in a cache that has ended.

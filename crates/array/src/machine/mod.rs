@@ -22,7 +22,7 @@ use crate::plan::{
     place, BadExtent, Body, ComputeKind, MemberViews, NodeView, Piece, Plan, Scratch, Segment, WrongExtent, NONE,
 };
 use crate::policy::{MemberState, MemberView, Policy};
-use crate::throttle::RebuildThrottle;
+use crate::throttle::{RebuildThrottle, Traffic};
 use locks::LockTable;
 use raidlab_types::number::u32_from;
 use raidlab_types::{
@@ -199,6 +199,8 @@ pub struct Array {
     requests_taken: u64,
     /// What it does for itself.
     rebuilds: Slab<Rebuild>,
+    /// What passes over members, by leaf; where work in stripe caches asks for it.
+    traffic: Vec<Traffic>,
     scrub: Option<Scrub>,
     scrub_counts: ScrubCounts,
     /// How fast; as the member replaced last.
@@ -244,6 +246,7 @@ impl Array {
             requests_in_flight: 0,
             requests_taken: 0,
             rebuilds: Slab::new(),
+            traffic: Vec::new(),
             scrub: None,
             scrub_counts: ScrubCounts::default(),
             throttle: RebuildThrottle::Idle,
@@ -331,6 +334,7 @@ impl Array {
                 match self.poll_caches() {
                     // A cache that has ended gives its requests back.
                     None if !self.ready.is_empty() => continue,
+                    None if self.is_at_work() && !self.caches.is_empty() && self.work_in_caches() => continue,
                     op => return op,
                 }
             };

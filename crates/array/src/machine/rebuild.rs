@@ -10,19 +10,29 @@
 //! nothing that lies above it on a member that is rebuilt; a member that fails is no longer rebuilt.
 
 use super::locks::{collect, LockMode, LockRange};
+use super::scrub::Scrub;
+use super::stripe_cache::{StripeCache, Worker};
 use super::{Array, Event, Owner};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{for_level, Level, Member, Personality};
 use crate::plan::{place, MemberViews, Plan, Planner, Scratch};
 use crate::policy::{MemberState, UnitPlaces};
-use crate::throttle::{Beside, Go, Pace, RebuildThrottle};
+use crate::throttle::{Beside, Go, Pace, RebuildThrottle, Traffic};
 use crate::weakness::Weakness;
-use raidlab_types::number::lcm;
+use raidlab_types::number::{lcm, usize_from};
 use raidlab_types::{Extent, Instant, LeafId, RequestError};
 use std::collections::VecDeque;
 
 /// The longest unit of a member.
 const UNIT_BYTES: u64 = 512 << 10;
+
+/// A tick of the kernel's clock.
+const JIFFY_NS: u64 = 1_000_000;
+
+/// When one wakes who sleeps for a jiffy (`schedule_timeout`): the one under way is not counted.
+fn after_a_jiffy(now: Instant) -> Instant {
+    Instant::from_ns((now.as_ns() / JIFFY_NS + 2) * JIFFY_NS)
+}
 
 /// A unit in flight.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +65,12 @@ pub(super) struct Rebuild {
     /// All places were taken, and it waits for idle ones.
     is_full: bool,
     in_flight: u32,
+    sectors_in_flight: u64,
     pace: Pace,
+    /// The volume in whose stripe cache it works, row by row.
+    cached: Option<usize>,
+    /// It has waited for a row, and goes on at this time.
+    wakes_at: Option<Instant>,
     /// Too little can be read, another has taken its place, or its members have gone.
     pub(super) stopped: bool,
 }
@@ -77,11 +92,14 @@ impl Rebuild {
             unit,
             next: 0,
             rebuilt: 0,
-            units: VecDeque::with_capacity(places.most),
+            units: VecDeque::with_capacity(if places.most == usize::MAX { 0 } else { places.most }),
             places,
             is_full: false,
             in_flight: 0,
+            sectors_in_flight: 0,
             pace,
+            cached: None,
+            wakes_at: None,
             stopped: false,
         }
     }
@@ -115,9 +133,34 @@ impl Rebuild {
         collect(layout, top.0, top.1, LockMode::Exclusive { row_sectors }, false, out);
     }
 
-    fn beside(&self, sector_bytes: u64, requests: u64, requests_in_flight: u64) -> Beside {
-        let sectors: u64 = self.units.iter().filter(|unit| !unit.done).map(|unit| unit.extent.sectors).sum();
-        Beside { requests, requests_in_flight, units: self.in_flight, bytes: sectors * sector_bytes }
+    fn beside<'t>(
+        &self,
+        sector_bytes: u64,
+        (requests, requests_in_flight): (u64, u64),
+        traffic: &'t [Traffic],
+    ) -> Beside<'t> {
+        let bytes = self.sectors_in_flight * sector_bytes;
+        Beside { requests, requests_in_flight, units: self.in_flight, bytes, traffic }
+    }
+
+    /// The next unit begins.
+    fn begin_unit(&mut self, now: Instant, sector_bytes: u64) -> Extent {
+        let extent = Extent::new(self.next, self.unit.min(self.end - self.next));
+        self.next = extent.end();
+        self.in_flight += 1;
+        self.sectors_in_flight += extent.sectors;
+        self.units.push_back(Unit { extent, begun: now, done: false });
+        self.pace.begin(now, extent.sectors * sector_bytes);
+        extent
+    }
+
+    /// Goes on in units of so many sectors, from what is done without a gap; nothing of it is in flight any more.
+    fn go_on_in_units(&mut self, unit: u64, places: UnitPlaces) {
+        (self.unit, self.places, self.is_full, self.cached) = (unit, places, false, None);
+        self.rebuilt = self.rebuilt / unit * unit;
+        self.next = self.rebuilt;
+        (self.in_flight, self.sectors_in_flight) = (0, 0);
+        self.units.clear();
     }
 }
 
@@ -200,9 +243,9 @@ impl Array {
             return Ok(());
         }
         self.views.set_state(&self.layout, leaf, MemberState::Rebuilding);
-        self.end_caches();
         self.epoch = self.epoch.wrapping_add(1);
         self.rebuild_around(leaf);
+        self.end_caches();
         // Others may be replaced at the same time, and are rebuilt with it.
         self.next_work_at = Some(now);
         Ok(())
@@ -292,13 +335,130 @@ impl Array {
             other.leaves.retain(|leaf| !leaves.contains(leaf));
             other.stopped |= other.leaves.is_empty() && !other.scrubs;
         }
-        let (end, unit) = measures(&self.layout, self.layout.node(node), self.rebuild_unit);
-        let has_parity = for_level!(self.layout.node(node), level => level.locks_stripes());
-        let places = self.policy.unit_places(has_parity, unit * u64::from(self.layout.sector_bytes()));
-        let pace = Pace::new(self.throttle, has_parity, self.now);
+        let measures = measures(&self.layout, self.layout.node(node), self.rebuild_unit);
         let above = locked(&self.layout, above);
-        self.rebuilds.insert(Rebuild { leaves, ..Rebuild::new((node, above), (end, unit, places), pace, false) });
+        let rebuild = self.new_work((node, above), measures, self.throttle, false);
+        self.rebuilds.insert(Rebuild { leaves, ..rebuild });
         self.drop_stopped();
+    }
+
+    /// Work that has not begun: in a stripe cache where that can do it, else in units.
+    pub(super) fn new_work(
+        &mut self,
+        (node, above): (NodeId, Vec<(NodeId, u32)>),
+        (end, unit): (u64, u64),
+        throttle: RebuildThrottle,
+        scrubs: bool,
+    ) -> Rebuild {
+        let has_parity = for_level!(self.layout.node(node), level => level.locks_stripes());
+        let sector_bytes = u64::from(self.layout.sector_bytes());
+        let places = self.policy.unit_places(has_parity, unit * sector_bytes);
+        let pace = Pace::new(throttle, has_parity, self.now);
+        let Some(volume) = self.works_in_cache(node, scrubs) else {
+            return Rebuild::new((node, above), (end, unit, places), pace, scrubs);
+        };
+        self.traffic.resize(self.views.leaves.len(), Traffic::default());
+        let pace = pace.in_steps(end * sector_bytes, &self.traffic, self.now);
+        // How many rows it has is the cache's affair.
+        let places = UnitPlaces { most: usize::MAX, most_again: usize::MAX };
+        let work = Rebuild::new((node, above), (end, self.row_sectors, places), pace, scrubs);
+        Rebuild { cached: Some(volume), ..work }
+    }
+
+    /// The volume whose cache can work on the node.
+    fn works_in_cache(&self, node: NodeId, scrubs: bool) -> Option<usize> {
+        let volume = (0..self.caches.len()).find(|&volume| self.layout.volume_node(volume) == node)?;
+        let cache = self.caches[volume].as_ref().filter(|cache| !cache.is_ending())?;
+        let is_whole = cache.lost() == 0 && self.scrub.as_ref().is_some_and(Scrub::compares);
+        let is_free = cache.worker() == Worker::Free
+            && !self.rebuilds.iter().any(|(_, work)| work.cached == Some(volume) && work.in_flight > 0);
+        // A unit that is asked for is what is rebuilt at a time, whatever a cache would take.
+        let may = if scrubs { is_whole } else { self.rebuild_unit.is_none() };
+        (is_free && may).then_some(volume)
+    }
+
+    /// Whether all members of the volume that are rebuilt are so in its cache.
+    pub(super) fn rebuilds_in_cache(&self, volume: usize) -> bool {
+        self.rebuilds.iter().any(|(_, work)| work.cached == Some(volume) && !work.scrubs && !work.stopped)
+    }
+
+    /// What was done in a volume's cache, which has ended, goes on in units.
+    pub(super) fn leave_cache(&mut self, volume: usize) {
+        let Array { rebuilds, layout, policy, rebuild_unit, .. } = self;
+        for (_, work) in rebuilds.iter_mut().filter(|(_, work)| work.cached == Some(volume)) {
+            let node = layout.node(work.node);
+            let has_parity = for_level!(node, level => level.locks_stripes());
+            let (_, unit) = measures(layout, node, rebuild_unit.filter(|_| !work.scrubs));
+            work.go_on_in_units(unit, policy.unit_places(has_parity, unit * u64::from(layout.sector_bytes())));
+        }
+        self.drop_stopped();
+    }
+
+    /// Lets the caches' own work go on, once they have nothing else to do; false where nothing came of it.
+    pub(super) fn work_in_caches(&mut self) -> bool {
+        if !self.rebuilds.iter().any(|(_, work)| work.cached.is_some()) {
+            return false;
+        }
+        if !self.events.is_empty() {
+            // Clients hear first, and what they ask for then is gathered with what begins here.
+            self.next_work_at = Some(self.now);
+            return false;
+        }
+        let begun = self.units_begun;
+        for id in 0..self.rebuilds.capacity() {
+            let Some(volume) = self.rebuilds.get(id).and_then(|work| work.cached) else { continue };
+            while let Some(number) = self.caches[volume].as_mut().and_then(StripeCache::poll_worked) {
+                let extent = Extent::new(number * self.row_sectors, self.row_sectors);
+                self.end_unit(place(id), extent, false);
+            }
+        }
+        self.go_on();
+        self.units_begun != begun
+    }
+
+    /// Begins as many rows as there are.
+    fn begin_rows(&mut self, id: usize, volume: usize) {
+        let sector_bytes = u64::from(self.layout.sector_bytes());
+        let requests = (self.requests_taken, self.requests.len() as u64);
+        loop {
+            let (Some(rebuild), Some(cache)) = (self.rebuilds.get_mut(id), self.caches[volume].as_mut()) else {
+                return;
+            };
+            match cache.worker() {
+                Worker::Waits(_) => return,
+                Worker::Has(_) => {
+                    let at = *rebuild.wakes_at.get_or_insert(after_a_jiffy(self.now));
+                    if self.now < at {
+                        self.next_work_at = Some(self.next_work_at.map_or(at, |earlier| earlier.min(at)));
+                        return;
+                    }
+                    rebuild.wakes_at = None;
+                    cache.work_on_held();
+                }
+                Worker::Free => {
+                    if !rebuild.has_more() {
+                        return;
+                    }
+                    let beside = rebuild.beside(sector_bytes, requests, &self.traffic);
+                    match rebuild.pace.go(self.now, beside) {
+                        Go::Now => {}
+                        Go::At(at) => {
+                            self.next_work_at = Some(self.next_work_at.map_or(at, |earlier| earlier.min(at)));
+                            return;
+                        }
+                        Go::Later => return,
+                    }
+                    if !rebuild.scrubs {
+                        cache.set_valid(rebuild.pace.noted_bytes() / sector_bytes / self.row_sectors);
+                    }
+                    if !cache.work_on(rebuild.next / self.row_sectors) {
+                        return;
+                    }
+                }
+            }
+            rebuild.begin_unit(self.now, sector_bytes);
+            self.units_begun += 1;
+        }
     }
 
     /// Begins as many units as may begin, and notes when the next may.
@@ -317,13 +477,17 @@ impl Array {
 
     fn begin_units(&mut self, id: usize) {
         let sector_bytes = u64::from(self.layout.sector_bytes());
-        let (requests, in_flight) = (self.requests_taken, self.requests.len() as u64);
+        let requests = (self.requests_taken, self.requests.len() as u64);
         let is_rebuilding = self.is_rebuilding();
         while let Some(rebuild) = self.rebuilds.get_mut(id) {
             if !rebuild.has_more() || rebuild.scrubs && is_rebuilding {
                 return;
             }
-            match rebuild.pace.go(self.now, rebuild.beside(sector_bytes, requests, in_flight)) {
+            if let Some(volume) = rebuild.cached {
+                return self.begin_rows(id, volume);
+            }
+            let beside = rebuild.beside(sector_bytes, requests, &self.traffic);
+            match rebuild.pace.go(self.now, beside) {
                 Go::Now => {}
                 Go::At(at) => {
                     self.next_work_at = Some(self.next_work_at.map_or(at, |earlier| earlier.min(at)));
@@ -331,11 +495,7 @@ impl Array {
                 }
                 Go::Later => return,
             }
-            let extent = Extent::new(rebuild.next, rebuild.unit.min(rebuild.end - rebuild.next));
-            rebuild.next = extent.end();
-            rebuild.in_flight += 1;
-            rebuild.units.push_back(Unit { extent, begun: self.now, done: false });
-            rebuild.pace.begin(self.now, extent.sectors * sector_bytes);
+            let extent = rebuild.begin_unit(self.now, sector_bytes);
             self.units_begun += 1;
             let window = self.new_window(Owner::Rebuild(place(id)), extent);
             let unit = &mut self.windows[window as usize];
@@ -354,7 +514,11 @@ impl Array {
         }
         let rebuild = &mut self.rebuilds[id as usize];
         rebuild.in_flight -= 1;
-        let unit = rebuild.units.iter_mut().find(|unit| unit.extent == extent).expect("a unit in flight is known");
+        rebuild.sectors_in_flight -= extent.sectors;
+        // They follow each other without a gap.
+        let first = rebuild.units.front().map_or(0, |unit| unit.extent.lba);
+        let unit = &mut rebuild.units[usize_from((extent.lba - first) / rebuild.unit)];
+        debug_assert!(unit.extent == extent && !unit.done, "a unit in flight is known");
         let failed = failed && !scrubs && !self.views.is_weak(Weakness::FailedUnitsCount);
         unit.done = !failed;
         rebuild.pace.end(self.now, unit.begun, extent.sectors * sector_bytes);
@@ -433,9 +597,13 @@ impl Array {
     /// Forgets those that have stopped, once nothing of them is in flight.
     pub(super) fn drop_stopped(&mut self) {
         let (rebuilds, events, mut scrubs) = (&mut self.rebuilds, &mut self.events, false);
+        let caches = &mut self.caches;
         rebuilds.retain(|_, rebuild| {
             let goes_on = !rebuild.stopped || rebuild.in_flight > 0;
             if !goes_on {
+                if let Some(cache) = rebuild.cached.and_then(|volume| caches[volume].as_mut()) {
+                    cache.stop_worker();
+                }
                 scrubs |= rebuild.scrubs;
                 events.extend(rebuild.leaves.drain(..).map(|leaf| Event::RebuildStopped { leaf }));
             }

@@ -361,6 +361,9 @@ impl Array {
         if let Body::Device { leaf, kind, extent, .. } = window.plan.nodes[node as usize].body {
             self.views.leaves[leaf as usize].in_flight -= 1;
             self.writes_done = self.writes_done.wrapping_add(u32::from(kind == OpKind::Write));
+            if let Some(traffic) = self.traffic.get_mut(leaf as usize) {
+                traffic.others += extent.sectors;
+            }
             if let Err(error) = result {
                 self.note_failure(id, leaf, kind, extent, error);
             }

@@ -16,7 +16,7 @@ use super::{split, Array, ComputeWork, Event, WindowPhase};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{for_level, Content, Personality};
 use crate::plan::{place, ComputeKind, Input, Planner, Space, WrongExtent};
-use crate::throttle::{Pace, RebuildThrottle};
+use crate::throttle::RebuildThrottle;
 use crate::weakness::Weakness;
 use raidlab_types::{gf, Extent, Instant, OpId, RequestError, SpecError};
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,13 @@ pub(super) struct Scrub {
     throttle: RebuildThrottle,
     /// Nodes whose turn has not come.
     to_come: Vec<NodeId>,
+}
+
+impl Scrub {
+    /// Whether all is read and compared.
+    pub(super) fn compares(&self) -> bool {
+        self.kind != ScrubKind::Resync
+    }
 }
 
 impl ComputeWork<'_> {
@@ -225,10 +232,13 @@ impl Array {
 
     /// Begins to go over the nodes below which all has been gone over; where nothing is left, the scrub is over.
     pub(super) fn begin_scrubs(&mut self) {
-        let Some(scrub) = &mut self.scrub else { return };
-        let (layout, views, rebuilds) = (&self.layout, &self.views, &mut self.rebuilds);
         let mut place = 0;
-        while place < scrub.to_come.len() {
+        loop {
+            let (layout, views, rebuilds) = (&self.layout, &self.views, &self.rebuilds);
+            let Some(scrub) = &mut self.scrub else { return };
+            if place >= scrub.to_come.len() {
+                break;
+            }
             let id = scrub.to_come[place];
             let others =
                 scrub.to_come.iter().copied().chain(rebuilds.iter().filter(|(_, w)| w.scrubs).map(|(_, w)| w.node));
@@ -242,13 +252,12 @@ impl Array {
             if views.is_lost(id) || end == 0 {
                 continue;
             }
-            let has_parity = for_level!(layout.node(id), level => level.locks_stripes());
-            let places = self.policy.unit_places(has_parity, unit * u64::from(layout.sector_bytes()));
-            let pace = Pace::new(scrub.throttle, has_parity, self.now);
-            let above = super::rebuild::locked_above(layout, id);
-            rebuilds.insert(Rebuild::new((id, above), (end, unit, places), pace, true));
+            let above = super::rebuild::locked_above(&self.layout, id);
+            let throttle = scrub.throttle;
+            let work = self.new_work((id, above), (end, unit), throttle, true);
+            self.rebuilds.insert(work);
         }
-        if !rebuilds.iter().any(|(_, work)| work.scrubs) {
+        if !self.rebuilds.iter().any(|(_, work)| work.scrubs) {
             self.scrub = None;
             self.events.push_back(Event::ScrubDone);
         }

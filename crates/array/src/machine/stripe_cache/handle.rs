@@ -1,7 +1,7 @@
 //! What the thread does with a row that nobody holds.
 
-use super::pool::{RowPhase, TO_HANDLE};
-use super::{StripeCache, LOCKED, OVERWRITE, UNKNOWN, UP_TO_DATE, WANT_READ, WANT_WRITE, WRITING};
+use super::pool::{RowPhase, RowWork, TO_HANDLE};
+use super::{StripeCache, LOCKED, OVERWRITE, OWN, UNKNOWN, UP_TO_DATE, WANT_READ, WANT_WRITE, WRITING};
 use crate::plan::NONE;
 
 /// Rows that the thread takes together (`MAX_STRIPE_BATCH`).
@@ -60,28 +60,38 @@ impl StripeCache {
         if self.rides_in_batch(id) {
             return;
         }
+        if self.row(id).work == RowWork::Wanted && self.row(id).batch_head == NONE {
+            self.row_mut(id).work = RowWork::Going;
+        }
         self.end_reads(id);
         let mut counts = self.counts(id);
         if self.row(id).phase == RowPhase::Computed {
             self.row_mut(id).phase = RowPhase::Idle;
+            let lost = self.lost_of(id);
             for position in 0..self.parity.members {
                 let is_parity = self.is_parity(id, position);
                 let page = self.page_mut(id, position);
                 if page.is(LOCKED) && (is_parity || page.written != NONE) {
                     page.flags |= WANT_WRITE;
+                    let settles = lost.count_ones() <= 1 && (lost >> position & 1 == 1 || is_parity && lost == 0);
+                    if settles && self.row(id).work == RowWork::Going {
+                        self.row_mut(id).work = RowWork::Settled;
+                    }
                 }
             }
         }
         if counts.written > 0 && self.has_parity(id) {
             self.end_writes(id);
         }
-        let is_written_degraded = counts.to_write > 0 && self.lost != 0;
-        if (counts.to_read + counts.in_part > 0 || is_written_degraded) && self.row(id).phase == RowPhase::Idle {
+        let is_written_degraded = counts.to_write > 0 && self.lost_of(id) != 0;
+        let is_filled = counts.to_read + counts.in_part > 0 || is_written_degraded || self.is_worked_on(id);
+        if is_filled && self.row(id).phase == RowPhase::Idle {
             self.fill(id, &mut counts);
         }
         if counts.to_write > 0 && self.row(id).phase == RowPhase::Idle {
             self.prepare_write(id, &mut counts);
         }
+        self.go_on_with_work(id);
         self.issue(id);
     }
 
@@ -114,7 +124,7 @@ impl StripeCache {
     /// Whether the parities are known and not on their way.
     fn has_parity(&self, id: u32) -> bool {
         let is_known = |position| self.page(id, position).flags & (LOCKED | UP_TO_DATE) == UP_TO_DATE;
-        let settled = |position| self.is_lost(position) || is_known(position);
+        let settled = |position| self.is_lost(id, position) || is_known(position);
         (0..self.parity.members).filter(|&position| self.is_parity(id, position)).all(settled)
     }
 
@@ -147,14 +157,15 @@ impl StripeCache {
     fn fill(&mut self, id: u32, counts: &mut RowCounts) {
         let is_wanted = |position: &u32| self.is_wanted(id, *position);
         let wanted = (0..self.parity.members).filter(is_wanted).fold(0_u64, |all, position| all | 1 << position);
-        let is_known = |position| self.is_lost(position) || self.page(id, position).is(UP_TO_DATE);
-        if wanted & self.lost != 0 && (0..self.parity.members).all(is_known) {
+        let lost = self.lost_of(id);
+        let is_known = |position| lost >> position & 1 == 1 || self.page(id, position).is(UP_TO_DATE);
+        if wanted & lost != 0 && (0..self.parity.members).all(is_known) {
             let row = self.row_mut(id);
             (row.phase, row.holders) = (RowPhase::Recovering, row.holders + 1);
             return self.make_ready(id, self.parity.members);
         }
         for position in 0..self.parity.members {
-            if (wanted & !self.lost) >> position & 1 == 1 {
+            if (wanted & !lost) >> position & 1 == 1 {
                 self.page_mut(id, position).flags |= LOCKED | WANT_READ;
                 counts.locked += 1;
             }
@@ -168,14 +179,15 @@ impl StripeCache {
             return false;
         }
         let is_in_part = |page: &super::CachedPage| page.to_write != NONE && !page.is(OVERWRITE);
-        if page.to_read != NONE || is_in_part(page) {
+        if page.to_read != NONE || is_in_part(page) || self.is_worked_on(id) {
             return true;
         }
         // Nobody looks around for what is there.
-        if self.lost == 0 {
+        let missing = self.lost_of(id);
+        if missing == 0 {
             return false;
         }
-        let lost = || (0..self.parity.members).filter(|&position| self.is_lost(position));
+        let lost = || (0..self.parity.members).filter(|position| missing >> position & 1 == 1);
         let unknown = || lost().filter(|&position| !self.page(id, position).is(UP_TO_DATE));
         let is_asked = |position| self.page(id, position).to_read != NONE;
         if lost().any(is_asked) {
@@ -238,7 +250,7 @@ impl StripeCache {
             let modifies = self.policy.prefers_modify(modify, reconstruct);
             for position in 0..self.parity.members {
                 let reads = if modifies { self.is_modified(id, position) } else { self.is_rest(id, position) };
-                if reads && !self.is_lost(position) {
+                if reads && !self.is_lost(id, position) {
                     self.page_mut(id, position).flags |= LOCKED | WANT_READ;
                     counts.locked += 1;
                 }
@@ -260,16 +272,16 @@ impl StripeCache {
     }
 
     fn pages_to_modify(&self, id: u32) -> u32 {
-        (0..self.parity.members).filter(|&position| self.is_modified(id, position)).map(|p| self.reads_of(p)).sum()
+        (0..self.parity.members).filter(|&position| self.is_modified(id, position)).map(|p| self.reads_of(id, p)).sum()
     }
 
     fn pages_to_reconstruct(&self, id: u32) -> u32 {
-        (0..self.parity.members).filter(|&position| self.is_rest(id, position)).map(|p| self.reads_of(p)).sum()
+        (0..self.parity.members).filter(|&position| self.is_rest(id, position)).map(|p| self.reads_of(id, p)).sum()
     }
 
     /// How many reads a page is counted for: of one that cannot be read more than there ever are.
-    fn reads_of(&self, position: u32) -> u32 {
-        if self.is_lost(position) {
+    fn reads_of(&self, id: u32, position: u32) -> u32 {
+        if self.is_lost(id, position) {
             2 * self.parity.members
         } else {
             1
@@ -319,8 +331,11 @@ impl StripeCache {
             (rows, at) = (rows + 1, self.row(at).batch_next);
         }
         if self.row(id).phase == RowPhase::Recovering {
-            let lost = u64::from(self.lost.count_ones());
+            let lost = u64::from(self.lost_of(id).count_ones());
             return ((u64::from(self.parity.members) - lost) * self.row_sectors, lost * self.row_sectors);
+        }
+        if self.row(id).phase == RowPhase::Comparing {
+            return (u64::from(self.parity.members) * self.row_sectors, 0);
         }
         let known = self.pages[self.pages_of(id)].iter().filter(|page| page.flags & (LOCKED | UP_TO_DATE) != 0);
         let inputs = u64::from(crate::plan::place(known.count())) - u64::from(self.parity.parities);
@@ -328,9 +343,13 @@ impl StripeCache {
     }
 
     pub(super) fn end_computation(&mut self, id: u32) {
+        if self.row(id).phase == RowPhase::Comparing {
+            self.row_mut(id).phase = RowPhase::Compared;
+            return;
+        }
         if self.row(id).phase == RowPhase::Recovering {
             for position in 0..self.parity.members {
-                if self.is_lost(position) {
+                if self.is_lost(id, position) {
                     self.page_mut(id, position).flags |= UP_TO_DATE;
                 }
             }
@@ -348,6 +367,7 @@ impl StripeCache {
     /// Makes what the row wants ready, members from the last to the first and each for the whole batch: so md goes through
     /// them.
     fn issue(&mut self, id: u32) {
+        let own = if self.is_worked_on(id) { OWN } else { 0 };
         for position in (0..self.parity.members).rev() {
             let page = self.page_mut(id, position);
             let wanted = page.flags & (WANT_READ | WANT_WRITE);
@@ -355,7 +375,7 @@ impl StripeCache {
                 continue;
             }
             page.flags &= !wanted;
-            if self.is_lost(position) {
+            if self.absent >> position & 1 == 1 {
                 // Nobody is there to write it: it is done.
                 self.page_mut(id, position).flags &= !LOCKED;
                 self.row_mut(id).to_handle = true;
@@ -364,7 +384,7 @@ impl StripeCache {
             let mut at = id;
             while at != NONE {
                 let page = self.page_mut(at, position);
-                page.flags |= LOCKED | if wanted == WANT_WRITE { WRITING } else { 0 };
+                page.flags |= LOCKED | own | if wanted == WANT_WRITE { WRITING } else { 0 };
                 self.row_mut(at).holders += 1;
                 self.row_mut(id).holders += u32::from(at != id);
                 self.make_ready(at, position);
@@ -373,7 +393,7 @@ impl StripeCache {
         }
     }
 
-    fn make_ready(&mut self, id: u32, position: u32) {
+    pub(super) fn make_ready(&mut self, id: u32, position: u32) {
         self.outstanding += 1;
         self.ready.push_back(self.slot(id, position));
     }

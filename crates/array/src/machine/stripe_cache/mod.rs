@@ -12,6 +12,9 @@
 //! Where members are missing, reads come here too: md then reads no chunk past its rows, for it may have to read the whole
 //! row. A page of a missing member is computed once all others of its row are known, both parities included.
 //!
+//! The array's own work takes rows as requests do (`work.rs`): all of a row is read, and compared or written to the members
+//! that are rebuilt. These are missing in the rows above [`StripeCache::set_valid`], but that they are written.
+//!
 //! Rows, not bytes: what a page contains nobody needs to know, so this is for a driver that moves no bytes. A member that
 //! fails ends it: what is on its way is finished, then all requests are planned as they are without a cache.
 //!
@@ -23,6 +26,7 @@
 mod handle;
 mod pool;
 mod submit;
+mod work;
 
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{Level, ParityLayout};
@@ -34,6 +38,7 @@ use raidlab_types::{Extent, LeafId, OpKind};
 use slab::Slab;
 use std::collections::VecDeque;
 use submit::{Submission, Waiting};
+pub(super) use work::Worker;
 
 /// The most rows that a cache grows to: what md's `stripe_cache_size` accepts.
 const MOST_ROWS: usize = 32_768;
@@ -48,6 +53,8 @@ const WANT_READ: u8 = 8;
 const WANT_WRITE: u8 = 16;
 /// What is on its way is a write.
 const WRITING: u8 = 32;
+/// It is for the array's own work.
+const OWN: u8 = 64;
 
 /// The page of one member in a row.
 #[derive(Debug, Clone, Copy)]
@@ -123,8 +130,14 @@ pub(crate) struct StripeCache {
     outstanding: u32,
     /// Reconstruct-write or not, see [`Policy`].
     policy: Policy,
-    /// By position, a bit each: members that are not there.
+    /// By position, a bit each: members that are not there, or are rebuilt; and those of them that are not there.
     lost: u64,
+    absent: u64,
+    /// Rows below this are there on members that are rebuilt.
+    valid_rows: u64,
+    worker: Worker,
+    /// Numbers of rows that the array's own work is done with.
+    worked: VecDeque<u64>,
     /// A member has failed: nothing is begun.
     ends: bool,
 }
@@ -167,6 +180,10 @@ impl StripeCache {
             outstanding: 0,
             policy: *policy,
             lost: 0,
+            absent: 0,
+            valid_rows: 0,
+            worker: Worker::Free,
+            worked: VecDeque::new(),
             ends: false,
         })
     }
@@ -206,13 +223,12 @@ impl StripeCache {
         }
     }
 
-    /// A request that the operation serves.
-    pub(crate) fn request_of(&self, slot: u32) -> u32 {
+    /// A request that the operation serves; none where it serves the array's own work alone.
+    pub(crate) fn request_of(&self, slot: u32) -> Option<u32> {
         let (id, _) = self.split(slot);
         let pages = &self.pages[self.pages_of(id)];
-        let riders = pages.iter().flat_map(|page| [page.written, page.to_write, page.to_read]);
-        let rider = riders.into_iter().find(|&rider| rider != NONE);
-        self.riders[rider.expect("a row works for a request") as usize].request
+        let mut riders = pages.iter().flat_map(|page| [page.written, page.to_write, page.to_read]);
+        riders.find(|&rider| rider != NONE).map(|rider| self.riders[rider as usize].request)
     }
 
     /// The operation is done.
@@ -229,7 +245,7 @@ impl StripeCache {
             if !page.is(WRITING) {
                 page.flags |= UP_TO_DATE;
             }
-            page.flags &= !(LOCKED | WRITING);
+            page.flags &= !(LOCKED | WRITING | OWN);
             let head = self.row(id).batch_head;
             if head != NONE && head != id {
                 self.release(head);
@@ -287,6 +303,8 @@ impl StripeCache {
     /// Begins again, knowing nothing, without some members.
     pub(crate) fn begin_again(&mut self, lost: u64) {
         debug_assert!(self.bears(lost), "a cache of rows that cannot be read");
+        (self.absent, self.valid_rows, self.worker) = (lost, 0, Worker::Free);
+        self.worked.clear();
         debug_assert!(
             self.outstanding == 0 && self.pending.iter().all(|&pages| pages == 0),
             "requests in an ended cache"
@@ -336,8 +354,16 @@ impl StripeCache {
         (slot / places, slot % places)
     }
 
-    fn is_lost(&self, position: u32) -> bool {
-        self.lost >> position & 1 == 1
+    /// The members whose page of the row is not there, by position.
+    fn lost_of(&self, id: u32) -> u64 {
+        match self.row(id).number {
+            Some(number) if number < self.valid_rows => self.absent,
+            _ => self.lost,
+        }
+    }
+
+    fn is_lost(&self, id: u32, position: u32) -> bool {
+        self.lost_of(id) >> position & 1 == 1
     }
 
     fn is_parity(&self, id: u32, position: u32) -> bool {
@@ -384,6 +410,11 @@ impl StripeCache {
         debug_assert!(row.phase == RowPhase::Idle && row.batch_head == NONE, "an idle row has nothing to do");
         self.pool.active -= 1;
         self.pool.push(RowPool::class(id), id);
+    }
+
+    /// Where P is in the row of this number.
+    fn p_of(&self, number: u64) -> u32 {
+        self.parity.p_position(number * self.row_sectors / self.parity.chunk)
     }
 
     /// The row's number and P, of the page that begins at sector `lba` of the volume.

@@ -27,6 +27,19 @@ pub(super) enum RowPhase {
     /// The parities are computed.
     Computing,
     Computed,
+    /// The array's own work compares the row.
+    Comparing,
+    Compared,
+}
+
+/// How far the array's own work is with a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowWork {
+    Nothing,
+    Wanted,
+    Going,
+    /// What is written of it, if anything, is all there is to do.
+    Settled,
 }
 
 /// A row: a page of each member.
@@ -45,6 +58,7 @@ pub(super) struct CachedRow {
     /// Nobody has looked at it since it was taken for this number.
     pub batch_ready: bool,
     pub phase: RowPhase,
+    pub work: RowWork,
     /// Pages that are to be written whole.
     pub overwritten: u32,
     /// The first row of its batch, and the next one in it.
@@ -67,6 +81,7 @@ const UNUSED: CachedRow = CachedRow {
     is_released: false,
     batch_ready: false,
     phase: RowPhase::Idle,
+    work: RowWork::Nothing,
     overwritten: 0,
     batch_head: NONE,
     batch_next: NONE,

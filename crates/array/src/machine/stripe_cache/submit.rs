@@ -68,17 +68,20 @@ impl StripeCache {
     pub(super) fn resume(&mut self) -> bool {
         let comes = match self.waiting {
             Waiting::No => false,
-            Waiting::Row(class) => {
-                let enough = u64::from(self.pool.active) * 4 < 3 * self.pool.rows.len() as u64;
-                !self.pool.is_empty(class) && (enough || !self.is_full)
-            }
+            Waiting::Row(class) => self.gives_row(class),
             Waiting::Pages(row) => !self.row(row).is_awaited,
         };
         if comes {
             (self.waiting, self.is_full) = (Waiting::No, false);
             self.run_submitter();
         }
-        comes
+        self.resume_worker() || comes
+    }
+
+    /// Whether one who waits for a row of this class gets one: once all were taken, not before a quarter are idle.
+    pub(super) fn gives_row(&self, class: u32) -> bool {
+        let enough = u64::from(self.pool.active) * 4 < 3 * self.pool.rows.len() as u64;
+        !self.pool.is_empty(class) && (enough || !self.is_full)
     }
 
     fn run_submitter(&mut self) {
@@ -188,9 +191,12 @@ impl StripeCache {
     }
 
     /// The row of this number, held.
-    fn hold(&mut self, number: u64, p: u32) -> Option<u32> {
+    pub(super) fn hold(&mut self, number: u64, p: u32) -> Option<u32> {
         if let Some(id) = self.pool.hold(number) {
             return Some(id);
+        }
+        if self.is_full {
+            return None;
         }
         let id = self.pool.reuse(number, p);
         match id {
