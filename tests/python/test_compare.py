@@ -130,7 +130,7 @@ def test_a_run_cut_short_says_how_many_repeats_are_missing(one: Run, place: Path
     # As a run that was killed after the first repeat of one array is read: fewer cells, and another status.
     kept = one.cells.filter((pl.col("repeat") == 0) | (pl.col("array") != "raid5"))
     cut = Run(place / "cut", {**one.facts, "status": "interrupted"})
-    cut.__dict__.update({"cells": kept, "histograms": one.histograms, "holds": one.holds})
+    cut.__dict__.update({"cells": kept, "_histograms": one._histograms, "holds": one.holds})
     notes = compare(one, cut).notes
     # 3 arrays, 2 workloads, 2 loads, 4 repeats; 3 of 4 are gone of one array.
     assert "B is interrupted: 12 of its 48 repeats (each of one array, workload and load) are not there." in notes

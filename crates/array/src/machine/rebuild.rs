@@ -11,7 +11,7 @@
 
 use super::locks::{collect, LockMode, LockRange};
 use super::scrub::Scrub;
-use super::stripe_cache::{StripeCache, Worker};
+use super::stripe_cache::{OwnRow, StripeCache};
 use super::{Array, Event, Owner};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{for_level, Level, Member, Personality};
@@ -370,7 +370,7 @@ impl Array {
         let volume = (0..self.caches.len()).find(|&volume| self.layout.volume_node(volume) == node)?;
         let cache = self.caches[volume].as_ref().filter(|cache| !cache.is_ending())?;
         let is_whole = cache.lost() == 0 && self.scrub.as_ref().is_some_and(Scrub::compares);
-        let is_free = cache.worker() == Worker::Free
+        let is_free = cache.worker() == OwnRow::Free
             && !self.rebuilds.iter().any(|(_, work)| work.cached == Some(volume) && work.in_flight > 0);
         // A unit that is asked for is what is rebuilt at a time, whatever a cache would take.
         let may = if scrubs { is_whole } else { self.rebuild_unit.is_none() };
@@ -425,8 +425,8 @@ impl Array {
                 return;
             };
             match cache.worker() {
-                Worker::Waits(_) => return,
-                Worker::Has(_) => {
+                OwnRow::Waits(_) => return,
+                OwnRow::Has(_) => {
                     let at = *rebuild.wakes_at.get_or_insert(after_a_jiffy(self.now));
                     if self.now < at {
                         self.next_work_at = Some(self.next_work_at.map_or(at, |earlier| earlier.min(at)));
@@ -435,7 +435,7 @@ impl Array {
                     rebuild.wakes_at = None;
                     cache.work_on_held();
                 }
-                Worker::Free => {
+                OwnRow::Free => {
                     if !rebuild.has_more() {
                         return;
                     }

@@ -27,7 +27,7 @@ use crate::spec::Rotation;
 use raidlab_types::number::lcm;
 use raidlab_types::{gf, Extent};
 use rotation::Role;
-use spread::Spread;
+use spread::Declustering;
 
 pub(super) fn compile(around: &Surroundings<'_>, parities: u32, rotation: Rotation) -> NodeLayout {
     lay_out(around, ParityLayout { chunk: around.chunk, members: around.children(), parities, rotation, spread: None })
@@ -35,7 +35,7 @@ pub(super) fn compile(around: &Surroundings<'_>, parities: u32, rotation: Rotati
 
 /// Stripes of `width` members over all children. Each member has rows of its own, those with parity too.
 pub(super) fn compile_declustered(around: &Surroundings<'_>, parities: u32, width: u32) -> NodeLayout {
-    let spread = Some(Spread::new(around.children(), width));
+    let spread = Some(Declustering::new(around.children(), width));
     let rotation = Rotation::ParityLast;
     lay_out(around, ParityLayout { chunk: around.chunk, members: width, parities, rotation, spread })
 }

@@ -7,7 +7,7 @@
 //! the inverse of `position_of`. Q's coefficients go by physical order from the member after Q, skipping P: member `k`
 //! places after Q (P not counted) has coefficient 2^k.
 
-use super::spread::Spread;
+use super::spread::Declustering;
 use crate::spec::Rotation;
 use raidlab_types::number::u32_from;
 
@@ -21,7 +21,7 @@ pub(crate) struct ParityLayout {
     pub parities: u32,
     pub rotation: Rotation,
     /// Where members of a stripe lie that has fewer than there are children; else each lies on the child of its number.
-    pub spread: Option<Spread>,
+    pub spread: Option<Declustering>,
 }
 
 /// What a member holds in one stripe.

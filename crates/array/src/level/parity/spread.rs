@@ -10,7 +10,7 @@
 //! most even bases are taken: distances then differ by a few in all.
 //!
 //! Invariants: the members of a stripe lie on distinct children, and every row has its parity members together (so parity is
-//! spread evenly in every block, not only over all); [`Spread::held`] is the inverse of [`Spread::place`].
+//! spread evenly in every block, not only over all); [`Declustering::held`] is the inverse of [`Declustering::place`].
 //!
 //! Reference: Holland, Gibson, *Parity declustering for continuous operation in redundant disk arrays*, ASPLOS 1992 (block
 //! designs); Merchant, Yu, *Analytic modeling of clustered RAID with mapping based on nearly random permutation*, IEEE Trans.
@@ -29,7 +29,7 @@ const MOST_BASES: u64 = 256;
 
 /// How stripes lie on more children than they have members.
 #[derive(Debug, Clone)]
-pub(crate) struct Spread {
+pub(crate) struct Declustering {
     pub children: u32,
     /// Members of a stripe.
     pub width: u32,
@@ -37,8 +37,8 @@ pub(crate) struct Spread {
     bases: Box<[u32]>,
 }
 
-impl Spread {
-    pub(super) fn new(children: u32, width: u32) -> Spread {
+impl Declustering {
+    pub(super) fn new(children: u32, width: u32) -> Declustering {
         let (n, w) = (u64::from(children), u64::from(width));
         let mut best = Search::new(children, width, 1);
         if width < children {
@@ -57,7 +57,7 @@ impl Spread {
             }
         }
         let bases = best.orders.iter().flat_map(|order| &order[..width as usize]).copied().collect();
-        Spread { children, width, bases }
+        Declustering { children, width, bases }
     }
 
     /// The child that holds member `position` of stripe `row`, and its row of chunks there.
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     /// How often each pair of children shares a stripe, over all bases.
-    fn shared(spread: &Spread) -> Vec<u64> {
+    fn shared(spread: &Declustering) -> Vec<u64> {
         let n = spread.children as usize;
         let mut times = vec![0; n * n];
         for row in 0..(spread.bases.len() / spread.width as usize * n) as u64 {
@@ -182,7 +182,7 @@ mod tests {
     fn each_pair_of_children_shares_as_many_stripes_as_any_other() {
         for children in 2..=24 {
             for width in 2..=children {
-                let spread = Spread::new(children, width);
+                let spread = Declustering::new(children, width);
                 let times = shared(&spread);
                 assert!(times.iter().all(|&n| n == times[0] && n > 0), "{children} {width}: {times:?}");
             }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn where_no_design_is_found_pairs_are_nearly_even() {
         for (children, width) in [(29, 8), (34, 12), (40, 9), (60, 10), (90, 10)] {
-            let times = shared(&Spread::new(children, width));
+            let times = shared(&Declustering::new(children, width));
             let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
             let mean = times.iter().sum::<u64>() as f64 / times.len() as f64;
             assert!((most - least) as f64 <= 0.25 * mean + 2.0, "{children} {width}: {least} to {most}, mean {mean}");
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn every_row_of_every_child_is_of_one_stripe() {
         for (children, width) in [(4, 3), (5, 5), (6, 3), (7, 3), (21, 5), (31, 10)] {
-            let spread = Spread::new(children, width);
+            let spread = Declustering::new(children, width);
             let rows = 2 * spread.bases.len() as u64;
             let mut seen = vec![false; rows as usize * children as usize];
             for row in 0..rows / u64::from(width) * u64::from(children) {

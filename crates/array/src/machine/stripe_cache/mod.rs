@@ -38,7 +38,7 @@ use raidlab_types::{Extent, LeafId, OpKind};
 use slab::Slab;
 use std::collections::VecDeque;
 use submit::{Submission, Waiting};
-pub(super) use work::Worker;
+pub(super) use work::OwnRow;
 
 /// The most rows that a cache grows to: what md's `stripe_cache_size` accepts.
 const MOST_ROWS: usize = 32_768;
@@ -135,7 +135,7 @@ pub(crate) struct StripeCache {
     absent: u64,
     /// Rows below this are there on members that are rebuilt.
     valid_rows: u64,
-    worker: Worker,
+    worker: OwnRow,
     /// Numbers of rows that the array's own work is done with.
     worked: VecDeque<u64>,
     /// A member has failed: nothing is begun.
@@ -182,7 +182,7 @@ impl StripeCache {
             lost: 0,
             absent: 0,
             valid_rows: 0,
-            worker: Worker::Free,
+            worker: OwnRow::Free,
             worked: VecDeque::new(),
             ends: false,
         })
@@ -303,7 +303,7 @@ impl StripeCache {
     /// Begins again, knowing nothing, without some members.
     pub(crate) fn begin_again(&mut self, lost: u64) {
         debug_assert!(self.bears(lost), "a cache of rows that cannot be read");
-        (self.absent, self.valid_rows, self.worker) = (lost, 0, Worker::Free);
+        (self.absent, self.valid_rows, self.worker) = (lost, 0, OwnRow::Free);
         self.worked.clear();
         debug_assert!(
             self.outstanding == 0 && self.pending.iter().all(|&pages| pages == 0),

@@ -6,9 +6,9 @@
 use super::pool::{RowPhase, RowPool, RowWork};
 use super::{StripeCache, LOCKED, OWN, UP_TO_DATE, WANT_WRITE};
 
-/// What the worker does.
+/// The row that the array's own work is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::machine) enum Worker {
+pub(in crate::machine) enum OwnRow {
     Free,
     /// It waits for the row of this number.
     Waits(u64),
@@ -19,32 +19,32 @@ pub(in crate::machine) enum Worker {
 impl StripeCache {
     /// Has the worker begin with the row of this number; false where there is none, and it waits.
     pub(crate) fn work_on(&mut self, number: u64) -> bool {
-        debug_assert!(self.worker == Worker::Free, "one row after the other");
+        debug_assert!(self.worker == OwnRow::Free, "one row after the other");
         match self.hold(number, self.p_of(number)) {
             Some(id) => self.begin_work(id),
             None => {
                 self.is_full = true;
-                self.worker = Worker::Waits(number);
+                self.worker = OwnRow::Waits(number);
             }
         }
-        self.worker == Worker::Free
+        self.worker == OwnRow::Free
     }
 
     /// Has it begin with the row for which it has waited.
     pub(crate) fn work_on_held(&mut self) {
-        if let Worker::Has(id) = std::mem::replace(&mut self.worker, Worker::Free) {
+        if let OwnRow::Has(id) = std::mem::replace(&mut self.worker, OwnRow::Free) {
             self.begin_work(id);
         }
     }
 
     /// It is to begin with no further row.
     pub(crate) fn stop_worker(&mut self) {
-        if let Worker::Has(id) = std::mem::replace(&mut self.worker, Worker::Free) {
+        if let OwnRow::Has(id) = std::mem::replace(&mut self.worker, OwnRow::Free) {
             self.release(id);
         }
     }
 
-    pub(crate) fn worker(&self) -> Worker {
+    pub(crate) fn worker(&self) -> OwnRow {
         self.worker
     }
 
@@ -78,7 +78,7 @@ impl StripeCache {
 
     /// Gives the worker its row, if there is one now.
     pub(super) fn resume_worker(&mut self) -> bool {
-        let Worker::Waits(number) = self.worker else { return false };
+        let OwnRow::Waits(number) = self.worker else { return false };
         if !self.gives_row(RowPool::class_of_number(number)) {
             return false;
         }
@@ -86,7 +86,7 @@ impl StripeCache {
         let held = self.hold(number, self.p_of(number));
         self.is_full = held.is_none();
         if let Some(id) = held {
-            self.worker = Worker::Has(id);
+            self.worker = OwnRow::Has(id);
         }
         held.is_some()
     }
