@@ -335,7 +335,11 @@ impl Array {
             other.leaves.retain(|leaf| !leaves.contains(leaf));
             other.stopped |= other.leaves.is_empty() && !other.scrubs;
         }
-        let measures = measures(&self.layout, self.layout.node(node), self.rebuild_unit);
+        let node_of = self.layout.node(node);
+        // Where levels lie on others, what a lost one missed is restored in long units only.
+        let is_flat =
+            above.is_empty() && node_of.children.iter().all(|&child| self.layout.node(child).children.is_empty());
+        let measures = measures(&self.layout, node_of, self.rebuild_unit.filter(|_| is_flat));
         let above = locked(&self.layout, above);
         let rebuild = self.new_work((node, above), measures, self.throttle, false);
         self.rebuilds.insert(Rebuild { leaves, ..rebuild });
