@@ -205,8 +205,8 @@ class Rebuild(Table):
     until then when left out."""
     unit: Annotated[Bytes, Field(gt=0, le=2**24)] | None = None
     """What one step restores of each member, such as a track's or a cylinder's length: longer ones seek less, and keep
-    clients waiting longer. Two are under way at a time. Arrays whose levels lie on others do not heed it; a chunk (at most
-    512 KiB) when left out."""
+    clients waiting longer. Two are under way at a time, one where a level lies on others, and there it is rounded to
+    whole stripes of these; a chunk (at most 512 KiB) when left out."""
 
 
 class MemberEvent(Table):

@@ -335,11 +335,7 @@ impl Array {
             other.leaves.retain(|leaf| !leaves.contains(leaf));
             other.stopped |= other.leaves.is_empty() && !other.scrubs;
         }
-        let node_of = self.layout.node(node);
-        // Where levels lie on others, what a lost one missed is restored in long units only.
-        let is_flat =
-            above.is_empty() && node_of.children.iter().all(|&child| self.layout.node(child).children.is_empty());
-        let measures = measures(&self.layout, node_of, self.rebuild_unit.filter(|_| is_flat));
+        let measures = measures(&self.layout, self.layout.node(node), self.rebuild_unit);
         let above = locked(&self.layout, above);
         let rebuild = self.new_work((node, above), measures, self.throttle, false);
         self.rebuilds.insert(Rebuild { leaves, ..rebuild });
@@ -356,7 +352,12 @@ impl Array {
     ) -> Rebuild {
         let has_parity = for_level!(self.layout.node(node), level => level.locks_stripes());
         let sector_bytes = u64::from(self.layout.sector_bytes());
-        let places = self.policy.unit_places(has_parity, unit * sector_bytes);
+        let mut places = self.policy.unit_places(has_parity, unit * sector_bytes);
+        if !scrubs && !self.has_members_only(node) {
+            // A nested level is not written where it holds nothing yet, for the unit to come has what was written. So
+            // none may be done, and not count yet, since one before it is not.
+            places = UnitPlaces { most: 1, most_again: 1 };
+        }
         let pace = Pace::new(throttle, has_parity, self.now);
         let Some(volume) = self.works_in_cache(node, scrubs) else {
             return Rebuild::new((node, above), (end, unit, places), pace, scrubs);
@@ -367,6 +368,11 @@ impl Array {
         let places = UnitPlaces { most: usize::MAX, most_again: usize::MAX };
         let work = Rebuild::new((node, above), (end, self.row_sectors, places), pace, scrubs);
         Rebuild { cached: Some(volume), ..work }
+    }
+
+    fn has_members_only(&self, node: NodeId) -> bool {
+        let is_member = |&child: &NodeId| matches!(self.layout.node(child).level, Level::Member(_));
+        self.layout.node(node).children.iter().all(is_member)
     }
 
     /// The volume whose cache can work on the node.
