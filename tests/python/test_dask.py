@@ -188,7 +188,7 @@ def test_what_is_no_cluster_is_refused(
 def test_a_cluster_without_workers_is_refused(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with cluster_of(tmp_path, workers=0) as (address, _):
         time.sleep(1)
-        monkeypatch.setattr(dask, "_PATIENCE_S", 10.0)
+        monkeypatch.setattr(dask, "_PATIENCE_S", 60.0)
         with pytest.raises(InputError, match="has had no worker"):
             run_study(study, on=["sim"], out=tmp_path / "runs", cluster=address)
 

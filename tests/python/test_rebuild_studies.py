@@ -56,7 +56,7 @@ write_us = 1000
 @pytest.mark.parametrize("name", ["holland1992", "hou1993"])
 def test_what_the_abstracts_say_holds(name: str, tmp_path: Path) -> None:
     run = run_study(load_study(name), on=["sim"], out=tmp_path, quick=True)
-    conclusions = compare_with_published(analyse(run)).conclusions
+    conclusions = compare_with_published(analyse(run), name).conclusions
     assert conclusions
     assert {row.verdict for row in conclusions} == {"holds"}, [(row.name, row.verdict) for row in conclusions]
 
