@@ -34,6 +34,11 @@ fn after_a_jiffy(now: Instant) -> Instant {
     Instant::from_ns((now.as_ns() / JIFFY_NS + 2) * JIFFY_NS)
 }
 
+/// Notes that work goes on at that time, if not sooner.
+fn wake_at(next: &mut Option<Instant>, at: Instant) {
+    *next = Some(next.map_or(at, |earlier| earlier.min(at)));
+}
+
 /// A unit in flight.
 #[derive(Debug, Clone, Copy)]
 struct Unit {
@@ -133,14 +138,25 @@ impl Rebuild {
         collect(layout, top.0, top.1, LockMode::Exclusive { row_sectors }, false, out);
     }
 
-    fn beside<'t>(
-        &self,
+    /// Whether its pace lets the next unit begin now; where it is known when it will, that is noted.
+    fn may_begin(
+        &mut self,
+        now: Instant,
         sector_bytes: u64,
         (requests, requests_in_flight): (u64, u64),
-        traffic: &'t [Traffic],
-    ) -> Beside<'t> {
+        traffic: &[Traffic],
+        next_work_at: &mut Option<Instant>,
+    ) -> bool {
         let bytes = self.sectors_in_flight * sector_bytes;
-        Beside { requests, requests_in_flight, units: self.in_flight, bytes, traffic }
+        let beside = Beside { requests, requests_in_flight, units: self.in_flight, bytes, traffic };
+        match self.pace.go(now, beside) {
+            Go::Now => true,
+            Go::At(at) => {
+                wake_at(next_work_at, at);
+                false
+            }
+            Go::Later => false,
+        }
     }
 
     /// The next unit begins.
@@ -439,7 +455,7 @@ impl Array {
                 OwnRow::Has(_) => {
                     let at = *rebuild.wakes_at.get_or_insert(after_a_jiffy(self.now));
                     if self.now < at {
-                        self.next_work_at = Some(self.next_work_at.map_or(at, |earlier| earlier.min(at)));
+                        wake_at(&mut self.next_work_at, at);
                         return;
                     }
                     rebuild.wakes_at = None;
@@ -449,14 +465,8 @@ impl Array {
                     if !rebuild.has_more() {
                         return;
                     }
-                    let beside = rebuild.beside(sector_bytes, requests, &self.traffic);
-                    match rebuild.pace.go(self.now, beside) {
-                        Go::Now => {}
-                        Go::At(at) => {
-                            self.next_work_at = Some(self.next_work_at.map_or(at, |earlier| earlier.min(at)));
-                            return;
-                        }
-                        Go::Later => return,
+                    if !rebuild.may_begin(self.now, sector_bytes, requests, &self.traffic, &mut self.next_work_at) {
+                        return;
                     }
                     if !rebuild.scrubs {
                         cache.set_valid(rebuild.pace.noted_bytes() / sector_bytes / self.row_sectors);
@@ -496,14 +506,8 @@ impl Array {
             if let Some(volume) = rebuild.cached {
                 return self.begin_rows(id, volume);
             }
-            let beside = rebuild.beside(sector_bytes, requests, &self.traffic);
-            match rebuild.pace.go(self.now, beside) {
-                Go::Now => {}
-                Go::At(at) => {
-                    self.next_work_at = Some(self.next_work_at.map_or(at, |earlier| earlier.min(at)));
-                    return;
-                }
-                Go::Later => return,
+            if !rebuild.may_begin(self.now, sector_bytes, requests, &self.traffic, &mut self.next_work_at) {
+                return;
             }
             let extent = rebuild.begin_unit(self.now, sector_bytes);
             self.units_begun += 1;

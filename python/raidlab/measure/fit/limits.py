@@ -116,7 +116,7 @@ def is_held(mix: Measured, limits: Sequence[RateLimit]) -> bool:
     asked = mix.situation
     share = asked.read_share if asked.op == "read" else 1 - asked.read_share
     for limit in limits:
-        value = next(value for unit, value in _UNITS if unit == limit.unit)(mix)
+        value = dict(_UNITS)[limit.unit](mix)
         if limit.op == "mixed":
             value /= share
         if limit.op in (asked.op, "mixed") and value > (1 - _ALIKE) * limit.per_s:
