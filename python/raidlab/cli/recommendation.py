@@ -109,7 +109,7 @@ def _cells(one: RecommendedArray, keys: list[str], *, has_cost: bool, has_loss: 
     interval = figures["requests_per_s_interval"]
     cells += [f"{figures['requests_per_s']:,.0f}"]
     cells += ["" if interval is None else f"{interval[0]:,.0f}-{interval[1]:,.0f}"]
-    cells += [f"{format_number(figures['within_ms'][key])}" for key in keys]
+    cells += [format_number(figures["within_ms"][key]) for key in keys]
     if has_loss:
         loss = one["loss_per_year"]
         cells.append("-" if loss is None else f"{loss:.1e}")

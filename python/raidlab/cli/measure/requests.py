@@ -214,8 +214,7 @@ def requests(
             }
         )
         raise typer.Exit(witness_and_print(asked, as_json=as_json))
-    if hosts is not None and cluster is None:
-        raise InputError.one("--hosts", "are those of a cluster", value=str(hosts), accepted="it beside --cluster")
+    refuse_hosts_alone(hosts, cluster)
     if cluster is not None and each:
         raise InputError.one("--each", "is not for several machines", accepted="it without --cluster")
     argv = ["raidlab", *sys.argv[1:]]
@@ -249,6 +248,12 @@ def measure_and_print(
             asked, place, progress=progress_on(sys.stderr), argv=argv, stop=stop, elsewhere=elsewhere, hosts=hosts
         )
         return _print(run, as_json=as_json, kept=out is not None)
+
+
+def refuse_hosts_alone(hosts: int | None, cluster: str | None) -> None:
+    """``--hosts`` says nothing without ``--cluster``."""
+    if hosts is not None and cluster is None:
+        raise InputError.one("--hosts", "are those of a cluster", value=str(hosts), accepted="it beside --cluster")
 
 
 def connected_hosts(cluster: str, count: int | None, stop: StopFlag) -> Hosts:

@@ -68,8 +68,7 @@ def streams(
 
     Every stream says which of its ends bounds it.
     """
-    from raidlab.cli.measure.requests import connected_hosts
-    from raidlab.errors import InputError
+    from raidlab.cli.measure.requests import connected_hosts, refuse_hosts_alone
     from raidlab.measure.streams import StreamsPlan, measure_all_streams, streams_of
     from raidlab.measure.words import parse_with
     from raidlab.run.interrupt import StopFlag, catching_signals
@@ -91,8 +90,7 @@ def streams(
         duration=None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED),
         data=None if data is None else Path(data),
     )
-    if hosts is not None and cluster is None:
-        raise InputError.one("--hosts", "are those of a cluster", value=str(hosts), accepted="it beside --cluster")
+    refuse_hosts_alone(hosts, cluster)
     # Of several machines, a stream alone would be that stream on all of them.
     plan = StreamsPlan(cell, repeats, alone=not together and cluster is None, keep=keep)
     stop = StopFlag()
