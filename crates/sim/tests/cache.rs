@@ -26,6 +26,7 @@ fn cache(read_ahead_bytes: u64, write_back_up_to_bytes: u64) -> CacheSpec {
         fetch_bytes: 64 * KIB,
         read_room_bytes: 4096 * KIB,
         read_ahead_bytes,
+        read_ahead_up_to_bytes: None,
         write_back_up_to_bytes,
         dirty_room_bytes: 1024 * KIB,
         destages: 1,

@@ -189,6 +189,8 @@ class CacheSizes(Table):
     """Room for what was read or destaged."""
     read_ahead: Bytes | Literal[0] = 0
     """How far beyond a sequential read is fetched."""
+    read_ahead_up_to: Bytes | None = None
+    """The longest sequential read that has anything fetched ahead; any when left out."""
     write_back_up_to: Bytes | Literal[0] = 0
     """The longest write that is answered before it is on the members."""
     dirty_room: Bytes

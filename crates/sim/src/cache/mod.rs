@@ -5,7 +5,7 @@
 //! array has done go in, fetches, destages and answers come out. It holds no bytes and knows no time.
 //!
 //! Reads: a request waits for those of its lines that are not there; each piece goes to the client as it arrives. A read
-//! that begins where the last one ended is sequential, and has what follows fetched ahead.
+//! that begins where the last one ended is sequential, and has what follows fetched ahead, unless it is too long for that.
 //!
 //! Writes: at most `write_back_up_to_bytes` long, a write is answered when the cache has it (a second copy elsewhere is
 //! walked to by the simulator). A longer one is answered when its stripes are on the members; of a sequential one only

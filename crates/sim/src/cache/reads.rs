@@ -19,6 +19,8 @@ pub(super) struct Reads {
     line_sectors: u64,
     fetch_lines: u64,
     ahead_sectors: u64,
+    /// The longest read that has anything fetched ahead.
+    ahead_up_to_sectors: u64,
     volume_sectors: u64,
     /// Where the last read ended.
     next: Option<u64>,
@@ -37,6 +39,7 @@ impl Reads {
             line_sectors: spec.line_bytes / sector_bytes,
             fetch_lines: spec.fetch_bytes / spec.line_bytes,
             ahead_sectors: spec.read_ahead_bytes / sector_bytes,
+            ahead_up_to_sectors: spec.read_ahead_up_to_bytes.map_or(u64::MAX, |bytes| bytes / sector_bytes),
             volume_sectors,
             next: None,
             awaited: BTreeMap::new(),
@@ -58,7 +61,8 @@ impl Reads {
             }
         }
         self.fetch(extent, writes, out);
-        if self.next == Some(extent.lba) && self.ahead_sectors > 0 {
+        let is_read_ahead = self.ahead_sectors > 0 && extent.sectors <= self.ahead_up_to_sectors;
+        if self.next == Some(extent.lba) && is_read_ahead {
             let sectors = self.ahead_sectors.min(self.volume_sectors.saturating_sub(extent.end()));
             if sectors > 0 {
                 self.fetch(Extent::new(extent.end(), sectors), writes, out);

@@ -33,6 +33,9 @@ pub struct CacheSpec {
     /// How far beyond a sequential read is fetched; 0: nothing is.
     #[serde(rename = "read_ahead", default)]
     pub read_ahead_bytes: u64,
+    /// The longest sequential read that has anything fetched ahead; absent: any has.
+    #[serde(rename = "read_ahead_up_to", default)]
+    pub read_ahead_up_to_bytes: Option<u64>,
     /// The longest write that is answered before it is on the members; 0: none is.
     #[serde(rename = "write_back_up_to", default)]
     pub write_back_up_to_bytes: u64,

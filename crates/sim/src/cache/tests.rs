@@ -15,6 +15,7 @@ fn spec(rng: &mut CounterRng) -> CacheSpec {
         fetch_bytes: line * (1 + rng.below(8)),
         read_room_bytes: line * (1 + rng.below(64)),
         read_ahead_bytes: line * rng.below(16),
+        read_ahead_up_to_bytes: (rng.below(2) == 0).then(|| SECTOR * rng.below(64)),
         write_back_up_to_bytes: SECTOR * rng.below(32),
         dirty_room_bytes: SECTOR * (1 + rng.below(256)),
         destages: 1 + rng.below(3) as u32,
@@ -122,6 +123,7 @@ fn plain(read_ahead_lines: u64, write_back_up_to_bytes: u64) -> CacheSpec {
         fetch_bytes: 32 * SECTOR,
         read_room_bytes: 1024 * SECTOR,
         read_ahead_bytes: read_ahead_lines * 8 * SECTOR,
+        read_ahead_up_to_bytes: None,
         write_back_up_to_bytes,
         dirty_room_bytes: 256 * SECTOR,
         destages: 1,
@@ -151,6 +153,21 @@ fn a_sequential_reader_finds_what_was_fetched_ahead() {
         (0..world.running.len()).for_each(|_| world.finish(0));
     }
     assert_eq!(world.fetched, 64);
+}
+
+#[test]
+fn nothing_is_fetched_ahead_of_reads_beyond_a_length() {
+    let mut spec = plain(16, 0);
+    spec.read_ahead_up_to_bytes = Some(8 * SECTOR);
+    let fetched_after_two_of = |sectors: u64| {
+        let mut world = World::new(&spec, 64);
+        for tag in 0..2 {
+            world.ask(tag, RequestKind::Read, Extent::new(tag * sectors, sectors));
+        }
+        world.fetched
+    };
+    assert_eq!(fetched_after_two_of(8), 16 + 128);
+    assert_eq!(fetched_after_two_of(16), 32);
 }
 
 #[test]
