@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from raidlab.analysis.metrics import Analysis
 from raidlab.api import analyse, run_study
 from raidlab.errors import InputError
+from raidlab.report.cards import cards_of
 from raidlab.report.figures import winners
 from raidlab.report.figures.figure import Panel
 from raidlab.report.figures.style import COLOURS
@@ -46,10 +48,15 @@ workloads = ["reads", "writes", "small writes"]
 
 
 @pytest.fixture(scope="module")
-def panels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Panel, ...]:
+def analysis(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     place = tmp_path_factory.mktemp("map")
     (place / "map.toml").write_text(STUDY, encoding="utf-8")
-    (figure,) = winners.figures(analyse(run_study(place / "map.toml", out=place / "runs")))
+    return analyse(run_study(place / "map.toml", out=place / "runs"))
+
+
+@pytest.fixture(scope="module")
+def panels(analysis: Analysis) -> tuple[Panel, ...]:
+    (figure,) = winners.figures(analysis)
     return figure.panels
 
 
@@ -74,6 +81,15 @@ def test_a_tie_is_nobodys_win(panels: tuple[Panel, ...]) -> None:
     assert read["tip"].endswith(": a tie") and "tie in" in panels[0].alt and read["tip"] not in panels[0].alt
     colours = drawn["layer"][0]["encoding"]["color"]["scale"]
     assert dict(zip(colours["domain"], colours["range"], strict=True))["tie"] not in COLOURS
+
+
+def test_the_maps_are_the_answer(analysis: Analysis) -> None:
+    (card,) = cards_of(analysis, [], has_published=False)
+    assert card.headline.startswith("Of 6 fields") and "raid0 in 2, raid1 in 1, tie in 3." in card.headline
+    assert [(clause.workload, clause.said) for clause in card.clauses] == [
+        ("Map, queue depth 1", "tie in 3 of 3"),
+        ("Map, queue depth 16", "raid0 in 2, raid1 in 1 of 3"),
+    ]
 
 
 def test_a_lead_that_repeats_do_not_bear_out_is_a_tie(tmp_path: Path) -> None:

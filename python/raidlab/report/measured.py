@@ -1,5 +1,7 @@
 """What a run measured, where its study compares nothing: of each array and workload the most it gives.
 
+Where the study draws maps of which level gives most, these are the answer.
+
 Invariant: in an open loop what is served is what was offered; there the response time is told instead.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.report.answer import TARGET_WORDS, Clause, TableAnswer
+from raidlab.report.figures import winners
 from raidlab.report.figures.words import number
 from raidlab.stats import interval_above_zero
 
@@ -19,6 +22,9 @@ def measured(analysis: Analysis) -> list[TableAnswer]:
     """One answer for each target, of the points that the study lists."""
     found = []
     for target in analysis.targets:
+        if mapped := winners.answer(analysis, target):
+            found.append(mapped)
+            continue
         best: dict[tuple[str, str], Point] = {}
         for point in analysis.points:
             if point.target == target and point.is_swept:

@@ -7,7 +7,7 @@ level alone was run there is no field.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric, Point
 from raidlab.published.compare import PublishedComparison
+from raidlab.report.answer import TARGET_WORDS, Clause, TableAnswer
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered, shown_of
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import metrics_of, own_figures
@@ -64,18 +65,48 @@ def figures(analysis: Analysis, published: PublishedComparison | None = None) ->
     yield from own_figures(analysis, KIND, _CAPTION, _panels, published)
 
 
+def answer(analysis: Analysis, target: str) -> TableAnswer | None:
+    """Which level gives most, and how often, over all maps of a target; None where the study has no map of it."""
+    maps = [
+        (f"{spec.number}, {load}", marks)
+        for spec in analysis.run.study.figure
+        if spec.draw == KIND
+        for load, marks in _maps(analysis, spec, target)
+    ]
+    if not maps:
+        return None
+    fields = [mark for _, marks in maps for mark in marks]
+    summary = (
+        f"Of {len(fields)} fields (a size of requests, a share of reads and a load each), each level gives most in: "
+        f"{_counted(fields)}."
+    )
+    clauses = tuple(Clause(name, "none", f"{_counted(marks)} of {len(marks)}", "") for name, marks in maps)
+    return TableAnswer(target, TARGET_WORDS[target], summary, summary, "Which level gives most", clauses)
+
+
 def _panels(analysis: Analysis, spec: StudyFigure, target: str, _printed: Printed) -> Iterator[Panel]:
-    (metric,) = metrics_of(spec)
-    # The word with which the study makes an array: some levels are trees of others.
+    levels = list(dict.fromkeys(_levels(analysis, spec).values()))
+    for load, marks in _maps(analysis, spec, target):
+        yield Panel(load, _chart(marks, levels, load), _in_words(marks))
+
+
+def _levels(analysis: Analysis, spec: StudyFigure) -> dict[str, str]:
+    """By array, the word with which the study makes it: some levels are trees of others."""
     words = {array.name: array.tree.partition("(")[0].strip() for array in analysis.run.study.array}
-    levels = {name: words[name] for name in spec.arrays}
+    return {name: words[name] for name in spec.arrays}
+
+
+def _maps(analysis: Analysis, spec: StudyFigure, target: str) -> Iterator[tuple[str, list[Mark]]]:
+    """The fields of each load that has any."""
+    (metric,) = metrics_of(spec)
+    levels = _levels(analysis, spec)
     loads: dict[str, list[Point]] = defaultdict(list)
     for point in analysis.swept(target):
         if point.array in levels and point.workload in spec.workloads:
             loads[point.level].append(point)
     for load, points in loads.items():
         if marks := _marks(_ranked(analysis, points, metric, levels), metric):
-            yield Panel(load, _chart(marks, list(dict.fromkeys(levels.values())), load), _in_words(marks))
+            yield load, marks
 
 
 def _ranked(
@@ -115,10 +146,18 @@ def _in_words(marks: list[Mark]) -> str:
     fields: dict[str, list[Mark]] = defaultdict(list)
     for mark in marks:
         fields[mark.line].append(mark)
-    counted = ", ".join(f"{level} in {len(own)}" for level, own in fields.items())
     clear = [max(own, key=lambda mark: mark.level or 0.0).tip for level, own in fields.items() if level != _TIE]
     clearest = f" Most clearly at {'; '.join(clear)}." if clear else ""
-    return f"Of {len(marks)} fields {counted}.{clearest}"
+    return f"Of {len(marks)} fields {_counted(marks)}.{clearest}"
+
+
+def _counted(marks: list[Mark]) -> str:
+    """How many fields each level has, the most first, and how many are ties."""
+    count = Counter(mark.line for mark in marks)
+    ties = count.pop(_TIE, 0)
+    return ", ".join(
+        f"{level} in {fields}" for level, fields in [*count.most_common(), *([(_TIE, ties)] if ties else [])]
+    )
 
 
 def _chart(marks: list[Mark], levels: list[str], title: str) -> Chart:
