@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from raidlab import _core
 from raidlab.api import analyse, run_study
 from raidlab.cli.app import app
-from raidlab.devices.published import PublishedFigure
+from raidlab.devices.published import PublishedFigure, compare_published
 from raidlab.directory import write_file
 from raidlab.errors import InputError, RaidlabError
 from raidlab.formats.toml import toml_text
@@ -505,3 +505,19 @@ def test_token_buckets_come_back(throttle: list[dict[str, Any]], shared: bool) -
                 assert table[key] == pytest.approx(value, rel=0.1)
             elif key != "only":
                 assert table[key] == pytest.approx(value, rel=0.02)
+
+
+def test_what_was_held_out_of_a_limited_device_is_asked_for_as_long_again(tmp_path: Path) -> None:
+    """Credit serves short loops and not long ones: the errors that a fit states are those that validation finds."""
+    throttle = [{"ops_s": 2000.0, "burst_ops": 1000}]
+    fitted = fit_model(KNOWN | {"throttle": throttle}, CAPACITY, FitRequest("limited", 20_000_000_000, quick=True))
+    write_file(tmp_path / "limited.toml", toml_text(fitted.document).encode())
+    found = {one.figure.name: one for one in compare_published(str(tmp_path / "limited.toml"))}
+    assert len(found) == len(fitted.held_out)
+    for held in fitted.held_out:
+        again = found[held.situation.name]
+        assert [turn.measure for turn in again.figure.turns] == [turn.elapsed_ns for turn in held.measured.turns]
+        # Mixes are drawn anew, a few hundred requests a turn.
+        assert again.error_percent == pytest.approx(held.rate_error_percent, abs=5), held.situation.name
+    # Credit of 1000 is most of what a second has: without the time that was asked for, these would be far off.
+    assert max(one.figure.value for one in found.values()) > 2500

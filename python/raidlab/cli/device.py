@@ -18,7 +18,6 @@ from raidlab.errors import InputError
 if TYPE_CHECKING:
     from raidlab.devices import DeviceFacts, Validation
     from raidlab.measure.fit import FitKind, FitRequest, FittedDevice
-    from raidlab.reading import Plain
 
 app = typer.Typer(
     name="device",
@@ -256,7 +255,7 @@ def _fit_trace(file: str, name: str, seed: int, out: str | None, as_json: bool) 
         head = ("held out", "requests", "measured ms", "model ms", "error")
         screen.print(plain_table("", head, rows, right=head[1:]))
         screen.print(f"Demerit {fitted.demerit_percent:.1f} % of the mean that was measured.")
-        screen.print(f'In a study: device = "{out if os.sep in out else f"./{out}"}"', soft_wrap=True)
+        _print_use(out)
     warning = fit_warning("it", {"error_percent": fitted.error_percent, "demerit_percent": fitted.demerit_percent})
     if warning is not None:
         say(f"note: {warning}")
@@ -296,7 +295,34 @@ def _print_fit(fitted: FittedDevice, out: str) -> None:
         f"Throughputs that were not measured are {fitted.error_percent:.1f} % off at most, with 90 %; the second turns"
         f" took {fitted.drift_percent:+.1f} % against the first."
     )
-    screen.print(f'In a study: device = "{out if os.sep in out else f"./{out}"}"', soft_wrap=True)
+    _print_use(out)
+
+
+def _print_use(out: str) -> None:
+    """How a device that was fitted is used, and looked at."""
+    named = out if os.sep in out else f"./{out}"
+    console().print(f'In a study: device = "{named}"', soft_wrap=True)
+    page = Path(out).with_suffix(".html")
+    console().print(f"With pictures: raidlab device page {named} -o {page}", soft_wrap=True)
+
+
+@app.command("page")
+def device_page(
+    device: Device,
+    out: Annotated[str, option("FILE.html", "Where it goes; a file that is there is not overwritten.", "--out", "-o")],
+    seed: Annotated[int, number("What the requests are drawn from.", 0, 2**40)] = 1,
+) -> None:
+    """Draw a device on a page: what it was held to, what it does by itself, where each parameter comes from.
+
+    The device is simulated alone: requests a second and response times by queue depth, of a disk its seeks and the rate
+    at each place too. Figures that were printed of it, or held out when it was fitted, stand beside the model's.
+    """
+    from raidlab.devices.page import write_device_page
+
+    check_new_file("--out", out)
+    with writing("--out", out):
+        write_device_page(device, Path(out), seed)
+    say(out)
 
 
 @app.command("validate")
@@ -378,6 +404,7 @@ def _print_facts(facts: DeviceFacts) -> None:
     from rich.text import Text
 
     from raidlab.cli.output import plain_table, short_bytes
+    from raidlab.devices import short_value
     from raidlab.study.units import format_number
 
     out = console()
@@ -396,15 +423,10 @@ def _print_facts(facts: DeviceFacts) -> None:
     rows = []
     for key, value in facts.parameters.items():
         source = facts.provenance.get(key) or facts.provenance.get(key.split(".")[0])
-        rows.append((key, _shown(value), f"{source['status']}: {source['why']}" if isinstance(source, dict) else "-"))
+        rows.append(
+            (key, short_value(value), f"{source['status']}: {source['why']}" if isinstance(source, dict) else "-")
+        )
     out.print(plain_table("", ("parameter", "value", "source"), rows))
-
-
-def _shown(value: Plain) -> str:
-    text = json.dumps(value)
-    if len(text) <= 60:
-        return text.strip('"')
-    return f"{len(value)} entries" if isinstance(value, (list, dict)) else text[:57] + "..."
 
 
 def _as_json(validation: Validation, figures: list[Path]) -> str:

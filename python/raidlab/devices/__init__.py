@@ -4,11 +4,12 @@
 - ``published``: a model beside the figures that were printed of its device
 - ``validation``: a measured trace replayed through a model
 - ``picture``: both distributions, drawn
+- ``alone``: what a device does by itself; ``page``: that, what it was held to and its parameters, as a page
 
 Invariant: nothing here opens a device; a trace is a file, and its replay is the simulator's.
 """
 
-from raidlab.devices.catalogue import CatalogueEntry, DeviceFacts, catalogue_entries, describe
+from raidlab.devices.catalogue import CatalogueEntry, DeviceFacts, catalogue_entries, describe, short_value
 from raidlab.devices.published import ComparedFigure, compare_published
 from raidlab.devices.validation import Validation, validate
 
@@ -20,5 +21,6 @@ __all__ = [
     "catalogue_entries",
     "compare_published",
     "describe",
+    "short_value",
     "validate",
 ]

@@ -17,6 +17,10 @@ _ABOUT = ("kind", "name", "description", "provenance")
 DISKSIM_ENDINGS = (".parv", ".diskspecs", ".model")
 
 
+# Characters of a value that is shown whole.
+_SHORT = 60
+
+
 @dataclass(frozen=True)
 class CatalogueEntry:
     """A device that can be named."""
@@ -127,3 +131,17 @@ def _flat(parameters: Mapping[str, Plain], provenance: Mapping[str, Plain]) -> I
             yield from ((f"{key}.{inner}", part) for inner, part in value.items())
         elif key not in _ABOUT:
             yield key, value
+
+
+def short_value(value: Plain) -> str:
+    """A value as its file has it, where that is short; of a longer one how many entries it has.
+
+    Examples
+    --------
+    >>> short_value({"ms": 1.2}), short_value(list(range(40))), short_value("segment")
+    ('{"ms": 1.2}', '40 entries', 'segment')
+    """
+    text = json.dumps(value)
+    if len(text) <= _SHORT:
+        return text.strip('"')
+    return f"{len(value)} entries" if isinstance(value, list | dict) else f"{text[: _SHORT - 3]}..."

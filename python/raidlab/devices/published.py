@@ -11,29 +11,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from raidlab.api import analyse, run_study
+from raidlab.devices.alone import run_alone
 from raidlab.devices.catalogue import load
 from raidlab.errors import InputError
-from raidlab.formats.toml import toml_text
 from raidlab.reading import Plain
 from raidlab.study.device import FIGURES, DeviceModel
-from raidlab.study.load import load_study_text
 from raidlab.study.places import Place, line_index
 from raidlab.study.table_file import Reporter, shown_file, text_of
-from raidlab.study.words import Bytes, Line, Name, Table
+from raidlab.study.words import Bytes, Line, MomentNs, Name, Table, TimeNs
 
 # Long enough that a write cache is full before anything is counted.
 _WARM_UP_REQUESTS = 4000
 _MEASURED_REQUESTS = 6000
+_LONG: Mapping[str, Plain] = {"warmup": {"requests": _WARM_UP_REQUESTS}, "measure": {"requests": _MEASURED_REQUESTS}}
 # How full the buckets of a throttle are.
 _LEVELS = ("full", "empty")
 _METRICS = {"MB/s": "throughput_mb_s", "IOPS": "iops", "ms": "response_time_ms_mean"}
+
+
+class AskedFor(Table):
+    """How long a device was asked."""
+
+    warmup: MomentNs = 0
+    """Before anything was counted."""
+    measure: TimeNs
+    """While it was."""
+
+    @property
+    def span(self) -> Mapping[str, Plain]:
+        """The same as a study has it."""
+        warmup: Plain = {"duration": f"{self.warmup}ns"} if self.warmup else {"requests": 0}
+        return {"warmup": warmup, "measure": {"duration": f"{self.measure}ns"}}
 
 
 class PublishedFigure(Table):
@@ -59,6 +71,9 @@ class PublishedFigure(Table):
     """Requests outstanding."""
     initial: Literal["fresh", "filled", "steady", "full", "empty"] | None = None
     """The state in which a flash drive was, or a throttle, where the device file begins in another one."""
+    turns: list[AskedFor] = []
+    """How long it was asked, each time from the beginning, where that makes a difference: of a cache that fills, or a
+    throttle's credit. The figure is that of all turns together; without any it is asked for long."""
     tolerance_percent: Annotated[float, Field(gt=0, le=100)] = 10.0
     """How far a model may be off."""
 
@@ -140,33 +155,28 @@ def compare_published(device: str, seed: int = 1) -> list[ComparedFigure]:
     if not figures:
         message = "has no [[published]] or [[held_out]] figures to be held to"
         raise InputError.one("device", message, value=f"'{device}'", accepted="one that has, or --trace FILE")
-    modelled: dict[str, float] = {}
-    for initial in dict.fromkeys(figure.initial for figure in figures):
-        modelled |= _modelled(model, initial, [figure for figure in figures if figure.initial == initial], seed)
+    lasting = [figure for figure in figures if not figure.turns]
+    modelled = {figure.name: _over_turns(model, figure, seed) for figure in figures if figure.turns}
+    for initial in dict.fromkeys(figure.initial for figure in lasting):
+        modelled |= _modelled(model, [figure for figure in lasting if figure.initial == initial], _LONG, seed)
     return [ComparedFigure(figure, modelled[figure.name]) for figure in figures]
 
 
-def _modelled(model: DeviceModel, initial: str | None, figures: list[PublishedFigure], seed: int) -> dict[str, float]:
+def _modelled(
+    model: DeviceModel, figures: list[PublishedFigure], span: Mapping[str, Plain], seed: int
+) -> dict[str, float]:
     """What the model gives, by the names of the figures, which begin in one state."""
-    document: dict[str, Plain] = {
-        "name": "published",
-        "title": "What was printed of a device",
-        "on": ["sim"],
-        "seed": seed,
-        "array": [{"name": "device", "tree": "independent(1)"}],
-        "workload": [_workload(figure, model) for figure in figures],
-        "load": {"depths": [1]},
-        "sim": {
-            "device": _in_state(model.parameters, initial),
-            "warmup": {"requests": _WARM_UP_REQUESTS},
-            "measure": {"requests": _MEASURED_REQUESTS},
-        },
-    }
-    with TemporaryDirectory(prefix="raidlab-published-") as folder:
-        study = load_study_text(toml_text(document), Path(folder) / "study.toml")
-        table = analyse(run_study(study, out=folder)).table
-    rows = {row["workload"]: row for row in table.iter_rows(named=True)}
+    parameters, works = _in_state(model.parameters, figures[0].initial), [_workload(one, model) for one in figures]
+    with run_alone(parameters, works, [1], span, seed) as analysis:
+        rows = {row["workload"]: row for row in analysis.table.iter_rows(named=True)}
     return {figure.name: float(rows[figure.name][_METRICS[figure.unit]]) for figure in figures}
+
+
+def _over_turns(model: DeviceModel, figure: PublishedFigure, seed: int) -> float:
+    """What the model gives in all turns of a figure, each weighted by its time."""
+    found = [_modelled(model, [figure], turn.span, seed + at)[figure.name] for at, turn in enumerate(figure.turns)]
+    times = [turn.measure for turn in figure.turns]
+    return sum(value * time for value, time in zip(found, times, strict=True)) / sum(times)
 
 
 def _workload(figure: PublishedFigure, model: DeviceModel) -> Mapping[str, Plain]:

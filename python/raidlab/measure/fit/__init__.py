@@ -30,7 +30,15 @@ from typing import Literal
 from raidlab.errors import CellFailedError, InputError, RaidlabError
 from raidlab.measure.execute import made_members
 from raidlab.measure.fit.buckets import FoundBuckets, device_buckets
-from raidlab.measure.fit.held_out import Arrivals, HeldOut, as_figure, chosen, predicted, stated_error_percent
+from raidlab.measure.fit.held_out import (
+    Arrivals,
+    HeldOut,
+    as_figure,
+    chosen,
+    predicted,
+    remembers,
+    stated_error_percent,
+)
 from raidlab.measure.fit.kept import KeepingTimed, KeptFacts, KeptMeasurements, KeptTimed
 from raidlab.measure.fit.limits import RateLimit, is_held, rate_limits, relieved
 from raidlab.measure.fit.rotation import LONGEST_NS, PERIODIC, SHORTEST_NS, rotation_of
@@ -355,7 +363,9 @@ def fitted_device(
     device["provenance"] = told
     # A task of two requests is no figure of the form that validation takes.
     tolerance = max(1.0, round(found.error_percent, 1))
-    device["held_out"] = [as_figure(one, f"raidlab device fit, {source}", tolerance) for one in held]
+    device["held_out"] = [
+        as_figure(one, f"raidlab device fit, {source}", tolerance, timed=remembers(given.device)) for one in held
+    ]
     device["fit"] = {
         "error_percent": round(found.error_percent, 2),
         "validation": "failed" if found.error_percent > MOST_FIT_ERROR_PERCENT else "passed",

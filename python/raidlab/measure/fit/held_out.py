@@ -103,7 +103,7 @@ def chosen(serving: Serving, fitted: Sequence[Measured], seed: int) -> tuple[dic
 
 def predicted(device: Mapping[str, Plain], measured: Sequence[Measured], seed: int) -> list[HeldOut]:
     """Every situation that was held out, as a device has it."""
-    if device["kind"] != "empirical" or "throttle" in device:
+    if remembers(device):
         return [HeldOut(one.situation, one, as_long(device, one, seed)) for one in measured]
     model = ModelSubject(device, seed)
     found = []
@@ -111,6 +111,11 @@ def predicted(device: Mapping[str, Plain], measured: Sequence[Measured], seed: i
         slot = Slot(one.situation, turn=0, warmup_ns=0, measure_ns=_MODEL_NS)
         found.append(HeldOut(one.situation, one, sample_of(one.situation, 0, model.ask(slot))))
     return found
+
+
+def remembers(device: Mapping[str, Plain]) -> bool:
+    """Whether what a device gives depends on how long it was asked: it has a cache, or a limit with credit."""
+    return device["kind"] != "empirical" or "throttle" in device
 
 
 def as_long(device: Mapping[str, Plain], measured: Measured, seed: int, turns: int = _MODEL_TURNS) -> Measured:
@@ -131,8 +136,11 @@ def stated_error_percent(held: Sequence[HeldOut]) -> float:
     return errors[min(rank, len(errors)) - 1]
 
 
-def as_figure(one: HeldOut, source: str, tolerance_percent: float) -> dict[str, Plain]:
-    """A situation as `raidlab device validate` takes it, in the words of a published figure."""
+def as_figure(one: HeldOut, source: str, tolerance_percent: float, *, timed: bool = False) -> dict[str, Plain]:
+    """A situation as `raidlab device validate` takes it, in the words of a published figure.
+
+    ``timed``: with how long it was measured.
+    """
     address: Literal["random", "sequential"] = "sequential" if one.situation.place == "sequential" else "random"
     return {
         "name": one.situation.name,
@@ -145,4 +153,9 @@ def as_figure(one: HeldOut, source: str, tolerance_percent: float) -> dict[str, 
         "span": one.situation.span,
         "depth": one.situation.depth,
         "tolerance_percent": min(tolerance_percent, _MOST_TOLERANCE_PERCENT),
+        **({"turns": [_asked_for(turn) for turn in one.measured.turns]} if timed else {}),
     }
+
+
+def _asked_for(turn: Sample) -> dict[str, Plain]:
+    return {"warmup": f"{turn.warmup_ns}ns", "measure": f"{turn.elapsed_ns}ns"}
