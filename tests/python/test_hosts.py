@@ -199,7 +199,8 @@ def test_four_hosts_count_what_the_server_counts(tmp_path: Path) -> None:
         machines = held.enter_context(namespaces(5))
         uri = held.enter_context(_server(machines[0], log, server_address(0)))
         # Each has the disk in the same place, as machines that mount one storage do.
-        own = 'mount --make-rprivate /; nbdfuse "$1" "$2" & sleep 1; shift 2; exec "$@"'
+        until = 'tries=600; until [ -s "$1" ] || [ $tries = 0 ]; do sleep 0.1; tries=$((tries - 1)); done'
+        own = f'mount --make-rprivate /; nbdfuse "$1" "$2" & {until}; shift 2; exec "$@"'
         inside = [[*one, "unshare", "--mount", "sh", "-c", own, "sh", str(disk), uri] for one in machines[1:]]
         address, _ = held.enter_context(
             cluster_of(tmp_path, workers=4, machines=[machines[0], *inside], replaced=False, named=True)
