@@ -357,7 +357,7 @@ def test_what_cannot_be_fitted_is_refused_before_it_begins(tmp_path: Path) -> No
         (("memory", "--budget", "soon"), "--budget"),
         (("memory", "--destroy", small), "--destroy"),
         (("memory", "--out", tmp_path / "nowhere" / "x.toml"), "--out"),
-        ((tmp_path / "none",), "there is no such"),
+        ((tmp_path / "none",), "directory or device; accepted: a file, a directory, a block device or memory"),
     ):
         status, _, errors = command("device", "fit", *words)
         assert status == 2, words

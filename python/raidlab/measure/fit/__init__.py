@@ -47,7 +47,7 @@ from raidlab.measure.fit.table import (
     together,
 )
 from raidlab.measure.fit.timed import TimedModel, TimedSubject, TimedTarget, sector_of
-from raidlab.measure.places import Place, wanted_targets
+from raidlab.measure.places import Place, single_target
 from raidlab.measure.plan import DIRECT, ResultLine
 from raidlab.reading import Plain
 from raidlab.run.interrupt import StopFlag, catching_signals
@@ -129,14 +129,15 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
     KeyboardInterrupt
         Where it was to stop: half a fit is none.
     """
-    target = wanted_targets([asked.target], asked.destroy, writes=False, file_bytes=asked.file_bytes)[0]
+    target = single_target(
+        asked.target,
+        asked.destroy,
+        ("file", "directory", "block", "memory"),
+        otherwise="is no device that could be fitted",
+        accepted="a file, a directory, a block device or memory",
+        file_bytes=asked.file_bytes,
+    )
     place = target.places[0]
-    if target.tree is not None or place.kind == "null":
-        accepted = "a file, a directory, a block device or memory"
-        raise InputError.one("TARGET", "is no device that could be fitted", value=f"'{target.word}'", accepted=accepted)
-    if place.given_up:
-        # What may not be written is refused here, not in the middle.
-        wanted_targets([asked.target], asked.destroy, writes=True, file_bytes=asked.file_bytes)
     asked_of = situations(writes=may_write(place), quick=asked.quick, size_bytes=place.used_bytes)
     plan = slots(asked_of, asked.budget_ns, asked.seed)
     line = ResultLine(target.title, DIRECT, "independent(1)", target.places)

@@ -26,7 +26,7 @@ from raidlab.reading import Plain
 MIB = 1 << 20
 # Times that `found_spindle` says that it is further.
 SPINDLE_PHASES = 4
-# What the buffer of a disk keeps in a segment is not seen: a common size.
+# What the buffer of a disk keeps in a segment is not seen where it does not read ahead: a common size.
 _SEGMENT_BYTES = 2 * MIB
 # What a drive takes for a stream that goes on; a little more than a revolution before it destages.
 _ALMOST_BYTES, _LINGER_TURNS = 128 * 1024, 1.2
@@ -69,12 +69,12 @@ def found_spindle(
         return rotation
     seeks = seek_curve(table, tracks)
     advance()
-    buffer = found_buffer(subject, sector_bytes, seed, writes=writes)
+    buffer = found_buffer(table, writes=writes)
     settle_ms = None
-    if writes and buffer.cached_writes == 0:
+    if writes and not buffer.segments and buffer.cached_writes == 0:
         written = seek_curve(table, tracks, op="write")
         further = [b.took_ns - a.took_ns for a, b in zip(seeks.points, written.points, strict=True)]
-        settle_ms = float(np.median(further)) / 1e6
+        settle_ms = max(0.0, float(np.median(further)) / 1e6)
     advance()
     return Spindle(
         rotation,
@@ -99,7 +99,7 @@ def spindle_device(found: Spindle, fitted: Sequence[Measured], seed: int) -> dic
         settle_ms = settled(device, fitted, seed)
         if settle_ms is not None:
             device["write_settle_ms"] = settle_ms
-            told["write_settle_ms"] = {"status": "fitted", "why": "the rate of random writes once memory is full"}
+            told["write_settle_ms"] = {"status": "fitted", "why": "the rate of random writes"}
     if found.buffer.cached_writes is None:
         device["reads_only"] = True
         told["reads_only"] = {"status": "measured", "why": "it was not to be written"}
@@ -150,7 +150,7 @@ def _electronics(found: Spindle) -> dict[str, Plain]:
         return {"read_overhead_ms": miss_ms, "write_overhead_ms": miss_ms}
     kept: dict[str, Plain] = {
         "segments": max(1, buffer.segments),
-        "segment_sectors": _SEGMENT_BYTES // sector,
+        "segment_sectors": buffer.ahead_sectors + 1 if buffer.reads_ahead else _SEGMENT_BYTES // sector,
         "read_ahead": "segment" if buffer.reads_ahead else "none",
         "read_ahead_on_hit": buffer.reads_ahead,
         "almost_read_hits": buffer.reads_ahead,
@@ -217,7 +217,9 @@ def _provenance(found: Spindle, order_error: float) -> dict[str, Plain]:
         "commands": fitted("reads from the buffer, and reads within the track; writes as reads"),
         "bus": fitted("reads from the buffer of two sizes; writes as reads"),
         "buffer.segments": fitted("so many other reads drive one out"),
-        "buffer.segment_sectors": assumed("2 MiB, a common size"),
+        "buffer.segment_sectors": fitted("so far had it read ahead when it had time to")
+        if buffer.reads_ahead
+        else assumed("2 MiB, a common size"),
         "buffer.read_ahead": fitted("reads on end"),
         "buffer.read_ahead_on_hit": assumed("as buffer.read_ahead"),
         "buffer.almost_read_hits": assumed("as buffer.read_ahead"),
