@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 from lab import LabError, boot_lab, need_lab  # noqa: E402
+
 from raidlab.measure.probe import ProbeAnswer, ProbeRequest  # noqa: E402
 from raidlab.measure.probe.ask import Counted, ProbeTest, counted_in  # noqa: E402
 from raidlab.measure.probe.hypotheses import KIB, ROTATIONS, ArrayShape, Hypothesis  # noqa: E402
@@ -123,9 +124,7 @@ class Rounds:
         (self.work / "results").unlink(missing_ok=True)
         disks = max(line.array.shape.members for line in lines)
         try:
-            boot_lab(
-                "md-probe.sh", self.work, disks=disks, service_ns=SERVICE_NS, size_mb=MEMBER_MIB, limit_s=3600
-            )
+            boot_lab("md-probe.sh", self.work, disks=disks, service_ns=SERVICE_NS, size_mb=MEMBER_MIB, limit_s=3600)
             self.booted += 1
             said = [line.split() for line in (self.work / "results").read_text().splitlines()]
             for (_, answer), name, (of, *words) in zip(waiting, names, said, strict=True):

@@ -29,7 +29,7 @@ from typing import Literal
 
 from raidlab.errors import CellFailedError, InputError, RaidlabError
 from raidlab.measure.execute import made_members
-from raidlab.measure.fit.buckets import FoundBuckets, device_buckets
+from raidlab.measure.fit.buckets import Drain, FoundBuckets, device_buckets
 from raidlab.measure.fit.held_out import Arrivals, HeldOut, as_figure, chosen, predicted, stated_error_percent
 from raidlab.measure.fit.kept import KeepingTimed, KeptFacts, KeptMeasurements, KeptTimed
 from raidlab.measure.fit.limits import RateLimit, is_held, rate_limits, relieved
@@ -81,6 +81,8 @@ class FitRequest:
     """What the device is called; its target if left out."""
     kind: FitKind = "auto"
     """A disk's mechanics, or a table of times; `auto`: whichever is nearer to what was held out."""
+    drain_ns: int = 0
+    """How long to ask on at the end, to see whether credit of a limit is used up."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,12 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
             elif single is not None:
                 subject = KeepingTimed(single, kept.buckets)
                 buckets = device_buckets(subject, asked.seed, writes=may_write(place))
-            kept.samples += measured_samples(TargetSubject(member, asked.seed, stop), plan, progress)
+            loops = TargetSubject(member, asked.seed, stop)
+            kept.samples += measured_samples(loops, plan, progress)
+            if asked.drain_ns:
+                before_ns = sum(one.warmup_ns + one.elapsed_ns for one in kept.samples)
+                before = sum(one.rate_per_s * (one.warmup_ns + one.elapsed_ns) / 1e9 for one in kept.samples)
+                kept.drain = drained(loops, asked.drain_ns, round(before), before_ns, progress)
         except CellFailedError as error:
             raise line.error_at_target(error) from None
     return _of_kept(kept, asked.kind, spindle, buckets, noted)
@@ -195,7 +202,10 @@ def _of_kept(
     noted: tuple[str, ...],
 ) -> FittedDevice:
     of = kept.facts
-    fitted = fitted_device(kept.samples, of.name, of.capacity_bytes, of.source, of.seed, spindle, kind, buckets)
+    credit = None if kept.drain is None else kept.drain.limit()
+    fitted = fitted_device(kept.samples, of.name, of.capacity_bytes, of.source, of.seed, spindle, kind, buckets, credit)
+    if kept.drain is not None and credit is None:
+        noted = (*noted, "its rate did not fall while it was asked on: no credit was used up")
     return replace(fitted, notes=(*fitted.notes, *noted), kept=kept)
 
 
@@ -261,7 +271,8 @@ def fit_model(parameters: dict[str, Plain], capacity_bytes: int, asked: FitReque
     )
     spindle = None
     if asked.kind != "table" and parameters["kind"] == "hdd":
-        subject = TimedModel(parameters, capacity_bytes, asked.seed, late_us=20.0, outlier_share=0.003)
+        late = TimedModel(parameters, capacity_bytes, asked.seed, late_us=20.0, outlier_share=0.003)
+        subject = KeepingTimed(late, kept.mechanics)
         found = found_spindle(subject, sector_of(subject), asked.seed, writes=True)
         spindle = found if isinstance(found, Spindle) else None
     buckets: list[FoundBuckets] = []
@@ -269,7 +280,25 @@ def fit_model(parameters: dict[str, Plain], capacity_bytes: int, asked: FitReque
         single = KeepingTimed(TimedModel(parameters, capacity_bytes, asked.seed), kept.buckets)
         buckets = device_buckets(single, asked.seed, writes=True)
     kept.samples += measured_samples(ModelSubject(parameters, asked.seed), plan, Silent())
+    if asked.drain_ns:
+        # A modelled device has all its credit in every turn.
+        kept.drain = drained(ModelSubject(parameters, asked.seed, _NO_END), asked.drain_ns, 0, 0, Silent())
     return _of_kept(kept, asked.kind, spindle, buckets, ())
+
+
+_NO_END = 2**40
+
+
+def drained(subject: FitSubject, time_ns: int, before: int, before_ns: int, progress: Progress) -> Drain:
+    """Ask on for so long."""
+    progress.begin(f"asking on for {format_time_ns(time_ns)}", 1)
+    try:
+        seconds = subject.ask(Slot(Situation("read", "random", 16 * 1024, 32), 0, 0, time_ns)).get("snapshots")
+        progress.advance()
+    finally:
+        progress.end()
+    ends, counts = ([int(one) for one in seconds[key]] if seconds else [] for key in ("time_ns", "requests"))
+    return Drain(before, before_ns, tuple(ends), tuple(counts))
 
 
 def described(place: Place) -> str:
@@ -320,6 +349,7 @@ def fitted_device(
     spindle: Spindle | None = None,
     kind: FitKind = "auto",
     buckets: Sequence[FoundBuckets] = (),
+    credit: RateLimit | None = None,
 ) -> FittedDevice:
     """The device that samples tell of, and of a disk its spindle.
 
@@ -335,7 +365,11 @@ def fitted_device(
         )
     fitted = [one for one in measured if not one.situation.held_out]
     held_out = [one for one in measured if one.situation.held_out]
-    given = _table_fit(fitted, held_out, capacity_bytes, seed, buckets) if kind != "hdd" or spindle is None else None
+    given = (
+        _table_fit(fitted, held_out, capacity_bytes, seed, buckets, credit)
+        if kind != "hdd" or spindle is None
+        else None
+    )
     judged: tuple[HeldOut, ...] = ()
     if spindle is not None:
         disk = spindle_device(spindle, fitted, seed)
@@ -393,6 +427,7 @@ def _table_fit(
     capacity_bytes: int,
     seed: int,
     buckets: Sequence[FoundBuckets] = (),
+    credit: RateLimit | None = None,
 ) -> _Given:
     # What a burst after a rest has shown is known better than loops show it.
     known = {one.op for one in buckets}
@@ -407,6 +442,8 @@ def _table_fit(
     free += [passed for one in buckets for passed in one.relieved()]
     free += [one for one in alone if one.situation.op in known and one.situation.arrivals]
     free += [one for one in mixes if not is_held(one, limits)]
+    # What was measured was measured while there was credit.
+    limits += [credit] if credit is not None else []
 
     def serving(servers: int) -> dict[str, Plain]:
         device: dict[str, Plain] = {

@@ -16,7 +16,7 @@ import numpy as np
 from raidlab.measure.fit.held_out import as_long
 from raidlab.measure.fit.rotation import Turntable
 from raidlab.measure.fit.table import Measured
-from raidlab.measure.fit.timed import Numbers, TimedSubject
+from raidlab.measure.fit.timed import Numbers
 from raidlab.reading import Plain
 
 KIB = 1024
@@ -125,13 +125,18 @@ def _last_that(holds: Callable[[int], bool], most: int) -> int:
     return low
 
 
-def _cached(table: Turntable, places: Callable[[int], Numbers], at_once_ns: float, ns_per_byte: float) -> tuple[int, int]:
+def _cached(
+    table: Turntable, places: Callable[[int], Numbers], at_once_ns: float, ns_per_byte: float
+) -> tuple[int, int]:
     """How many short writes, and how many bytes of long ones, are answered before one has to wait."""
     short = table.subject.ask_each(places(_WRITES), "write", max(4 * KIB, table.sector_bytes))
     long = table.subject.ask_each(places(_LONG_WRITES), "write", _LONG_BYTES)
     waits = [
         int(np.argmax(np.append(one.took_ns > late, True)))
-        for one, late in ((short, at_once_ns + 4 * KIB * ns_per_byte), (long, 2 * at_once_ns + _LONG_BYTES * ns_per_byte))
+        for one, late in (
+            (short, at_once_ns + 4 * KIB * ns_per_byte),
+            (long, 2 * at_once_ns + _LONG_BYTES * ns_per_byte),
+        )
     ]
     return waits[0], waits[1] * _LONG_BYTES
 
