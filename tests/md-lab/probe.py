@@ -11,13 +11,14 @@ answer is sure and wrong, 2 when the lab could not run, and why. Run it with rai
 from __future__ import annotations
 
 import argparse
+import math
 import queue
 import sys
 import tempfile
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -30,6 +31,7 @@ from raidlab.measure.probe import ProbeAnswer, ProbeRequest  # noqa: E402
 from raidlab.measure.probe.ask import Counted, ProbeTest, counted_in  # noqa: E402
 from raidlab.measure.probe.hypotheses import KIB, ROTATIONS, ArrayShape, Hypothesis  # noqa: E402
 from raidlab.measure.probe.identify import Prober  # noqa: E402
+from raidlab.measure.probe.predict import Predictor  # noqa: E402
 from raidlab.measure.probe.words import sentence  # noqa: E402
 from raidlab.results.answer import CellAnswer  # noqa: E402
 from raidlab.run.progress import Silent  # noqa: E402
@@ -145,12 +147,15 @@ class MdBox:
     array: Hypothesis
     capacity_bytes: int
     rounds: Rounds
+    seen: list[tuple[ProbeTest, float]] = field(default_factory=list)
 
     def ask(self, test: ProbeTest, starts: list[int], counted: Counted | None = None) -> CellAnswer:
         """Ask it in the lab: as many requests as the virtual clock counts."""
-        counted = counted or counted_in(test)
+        weighed, counted = counted is None, counted or counted_in(test)
         found = self.rounds.ask(Line(self.array, test, counted, starts))
         elapsed_ns = round(1e9 * counted.requests / found["iops"])
+        if weighed:
+            self.seen.append((test, found["iops"]))
         # What a probe looks at, and no more.
         return cast(CellAnswer, {"all": {"requests": counted.requests}, "elapsed_ns": elapsed_ns})
 
@@ -162,11 +167,19 @@ def member() -> DeviceModel:
     return DeviceModel("exact", parameters, MEMBER_MIB << 20, sector_bytes=512)
 
 
-def probed(array: Hypothesis, rounds: Rounds, *, writes: bool, known: bool) -> ProbeAnswer:
-    """What a probe says of an array of md."""
+class Probed(NamedTuple):
+    """What a probe says of an array of md, and what each test gave that it weighed."""
+
+    answer: ProbeAnswer
+    seen: list[tuple[ProbeTest, float]]
+
+
+def probed(array: Hypothesis, rounds: Rounds, *, writes: bool, known: bool) -> Probed:
+    """Probe an array of md."""
     size = rounds.ask(Line(array, None, Counted(0, 0), ()))["size_bytes"]
     asked = ProbeRequest(array.title, member=member() if known else None, writes=writes)
-    return Prober(MdBox(array, int(size), rounds), asked, Silent()).answer()
+    box = MdBox(array, int(size), rounds)
+    return Probed(Prober(box, asked, Silent()).answer(), box.seen)
 
 
 def is_among(truth: Hypothesis, found: ProbeAnswer, classes: int | None = None) -> bool:
@@ -181,9 +194,10 @@ def main() -> int:
     parser.add_argument("--destroy", action="store_true", help="let probes write, too")
     parser.add_argument("--unknown", action="store_true", help="do not tell them what the members are")
     parser.add_argument("--only", metavar="WORD", default="", help="only arrays whose title has this in it")
+    parser.add_argument("--each", action="store_true", help="print every test beside what the array itself would give")
     asked = parser.parse_args()
     wanted = [one for one in arrays() if asked.only in one.title]
-    answers: dict[Hypothesis, ProbeAnswer | Exception] = {}
+    answers: dict[Hypothesis, Probed | Exception] = {}
     try:
         need_lab()
         with tempfile.TemporaryDirectory() as work:
@@ -203,18 +217,22 @@ def main() -> int:
     except LabError as error:
         print(error, file=sys.stderr)
         return 2
-    return _shown(wanted, answers, rounds.booted)
+    return _shown(wanted, answers, rounds.booted, each=asked.each)
 
 
-def _shown(wanted: Sequence[Hypothesis], answers: dict[Hypothesis, ProbeAnswer | Exception], booted: int) -> int:
+def _shown(
+    wanted: Sequence[Hypothesis], answers: dict[Hypothesis, Probed | Exception], booted: int, *, each: bool
+) -> int:
     missed, wrong = 0, 0
+    predictor = Predictor(member().parameters, rotating=False)
     for array in wanted:
-        found = answers[array]
-        if isinstance(found, LabError):
-            print(found, file=sys.stderr)
+        one = answers[array]
+        if isinstance(one, LabError):
+            print(one, file=sys.stderr)
             return 2
-        if isinstance(found, Exception):
-            raise found
+        if isinstance(one, Exception):
+            raise one
+        found = one.answer
         is_first, is_sure = is_among(array, found, 1), found.verdict.startswith("sure")
         missed += not is_first
         wrong += is_sure and not is_first
@@ -224,6 +242,11 @@ def _shown(wanted: Sequence[Hypothesis], answers: dict[Hypothesis, ProbeAnswer |
             f"{array.title:50} {word:10} {'SURE AND WRONG' if is_sure and not is_first else found.verdict:16} "
             f"{len(found.lines):3} tests {found.busy_ns / 1e9:5.0f} s  chi2 {chi2:4.2f}  {sentence(found)}"
         )
+        for test, rate in one.seen if each else ():
+            simulated = math.exp(predictor.log_rate(test, array))
+            print(
+                f"    {test.name:40} md {rate:8.1f} simulated {simulated:8.1f} {100 * (simulated / rate - 1):+6.1f} %"
+            )
     print(f"{len(wanted)} arrays of md, {len(wanted) - missed} in their class, {wrong} sure and wrong; {booted} boots")
     return 1 if missed else 0
 

@@ -518,7 +518,7 @@ def test_credit_that_lasts_an_hour_is_seen_when_it_is_used_up(tmp_path: Path) ->
     assert fitted.kept is not None
     (found,) = cast(list[dict[str, float]], fitted.document["throttle"])
     assert found == {"ops_s": pytest.approx(1500, rel=0.02), "burst_ops": pytest.approx(5.4e6, rel=0.1)}
-    busy = Situation("read", "random", 16 * 1024, 32)
+    busy = Situation("read", "random", 4 * 1024, 32)
     for initial, rate in (("full", 3000), ("empty", 1500)):
         device = model_of(fitted) | {"throttle": [found | {"initial": initial}]}
         answer = ModelSubject(device).ask(Slot(busy, 0, 0, 10_000_000_000))

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from raidlab.measure.fit.held_out import as_long
 from raidlab.measure.fit.rotation import Turntable
 from raidlab.measure.fit.table import Measured
-from raidlab.measure.fit.timed import Numbers
+from raidlab.measure.fit.timed import Numbers, TimedSubject
 from raidlab.reading import Plain
 
 KIB = 1024
@@ -52,6 +53,13 @@ class FoundBuffer:
     """Short writes in a row that are answered at once, after which one is not; None where none may be made."""
     cached_bytes: int
     """Bytes of long writes in a row; 0 where none is."""
+    write_ns: float | None = None
+    """How long a write of one sector takes to which nothing comes in the way, where it is answered at once."""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether a write is kept in a segment until the medium has it: no more at a time than there are segments."""
+        return 0 < (self.cached_writes or 0) <= self.segments
 
 
 def found_buffer(table: Turntable, *, writes: bool) -> FoundBuffer:
@@ -76,8 +84,7 @@ def found_buffer(table: Turntable, *, writes: bool) -> FoundBuffer:
     hit_ns = after(0)
     caches = hit_ns < at_once_ns
     segments = 1 + _last_that(lambda others: after(others) < at_once_ns, _MOST_SEGMENTS) if caches else 0
-    again = [float(np.median(subject.ask_each(np.repeat(places(1), 9), "read", size).took_ns[1:])) for size in _SIZES]
-    ns_per_byte = max(0.0, (again[1] - again[0]) / (_SIZES[1] - _SIZES[0])) if caches else 0.0
+    ns_per_byte = _ns_per_byte(subject, places) if caches else 0.0
     begin = int(places(1)[0])
     stream = subject.ask_each(begin + 4 * KIB * np.arange(400), "read", 4 * KIB)
     reads_ahead = float(np.median(stream.took_ns)) < at_once_ns + 4 * KIB * ns_per_byte
@@ -90,10 +97,29 @@ def found_buffer(table: Turntable, *, writes: bool) -> FoundBuffer:
         ns_per_byte=ns_per_byte,
         cached_writes=count,
         cached_bytes=size,
+        write_ns=_write_ns(table, places) if count else None,
     )
 
 
-_SIZES = (4 * KIB, 64 * KIB)
+def _ns_per_byte(subject: TimedSubject, places: Callable[[int], Numbers]) -> float:
+    """What a byte takes that is read again, by the longest read that takes as much for each as one of half its length.
+
+    A read that does not fit into a segment is no read from the buffer.
+    """
+
+    def again(size: int) -> float:
+        return float(np.median(subject.ask_each(np.repeat(places(1), 9), "read", size).took_ns[1:]))
+
+    least = again(_SIZES[0])
+    slopes = [(again(size) - least) / (size - _SIZES[0]) for size in _SIZES[1:]]
+    for (slope, shorter), size in zip(pairwise(slopes), _SIZES[1:], strict=False):
+        if abs(slope - shorter) * size < max(_ALIKE_NS, _ALIKE * abs(slope) * size):
+            return max(0.0, slope)
+    return max(0.0, slopes[-1])
+
+
+_SIZES = (4 * KIB, 64 * KIB, 32 * KIB, 16 * KIB, 8 * KIB)
+_ALIKE, _ALIKE_NS = 0.3, 50_000.0
 
 
 def _ahead(table: Turntable, places: Callable[[int], Numbers], at_once_ns: float, hit_ns: float) -> int:
@@ -141,6 +167,18 @@ def _cached(
     return waits[0], waits[1] * _LONG_BYTES
 
 
+def _write_ns(table: Turntable, places: Callable[[int], Numbers]) -> float:
+    took = []
+    for _ in range(_TRIES):
+        table.subject.rest(_EMPTIED_NS)
+        took.append(table.subject.ask_each(places(1), "write", table.sector_bytes).took_ns[0])
+    return float(np.median(took))
+
+
+# So soon what was written last is on the medium.
+_EMPTIED_NS = 200_000_000
+
+
 def ordered(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) -> tuple[Plain, float]:
     """The order of service that gives the times of random reads, and how far it is off, as a mean logarithm."""
     loops = [one for one in fitted if _tells_order(one)]
@@ -151,10 +189,10 @@ def ordered(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) 
     return _ORDERS[place], error
 
 
-def settled(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) -> float | None:
+def settled(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int, least_ms: float) -> float | None:
     """How much longer a write's seek is, in ms, by the rate at which random writes go on when memory is full.
 
-    None where none were measured, or none were held up.
+    It may be shorter by ``least_ms`` at most, where their commands take less. None where none were measured.
     """
     loops = [one for one in fitted if one.situation.op == "write" and one.situation.is_anywhere]
     loops = [one for one in loops if not one.situation.arrivals and one.situation.depth in _SETTLE_DEPTHS]
@@ -166,9 +204,9 @@ def settled(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) 
         rates = [as_long(tried, one, seed, turns=2).rate_per_s / one.rate_per_s for one in loops]
         return float(np.median(np.log(rates)))
 
-    low, high = 0.0, _MOST_SETTLE_MS
+    low, high = -least_ms, _MOST_SETTLE_MS
     if faster(low) <= 0:
-        return 0.0
+        return low
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if faster(middle) > 0 else (low, middle)

@@ -27,8 +27,8 @@ _STEPS, _MOST_STEP, _STEP_TURNS = 128, 64, 1 / 32
 # A jump of fewer standard deviations of an angle is none.
 _JUMP_DEVIATIONS = 8.0
 _LEAST_JUMP = 0.01
-# Tracks on end whose skews are compared, so that cylinders of up to so many heads are seen twice.
-_TRACKS_ON_END = 41
+# Tracks on end whose skews are compared, so that cylinders of up to a third as many heads are seen three times.
+_TRACKS_ON_END = 81
 _SKEW_PLACES = 6
 _SHIFTS = (0.0, 1 / 3, 2 / 3)
 _MOST_ROUNDS = 40
