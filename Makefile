@@ -9,7 +9,7 @@ OUT ?= runs
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.toml' -path 'crates/*') Cargo.toml Cargo.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo web wheel test test-all test-slow test-wheel test-rust test-python lint bench bench-isal devices-check golden golden-write md-witness md-witness-write site docs format lock notices clean
+.PHONY: help setup demo web wheel test test-all test-slow test-wheel test-rust test-python lint bench bench-isal devices-check golden golden-write md-witness md-witness-write md-probe site docs format lock notices clean
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,10 @@ md-witness: setup ## Hold the simulator to real Linux md over the same exact dis
 md-witness-write: setup ## The same, and keep md's figures for the quick test
 	tests/md-lab/build-kernel.sh
 	$(BIN)/python tests/md-lab/witness.py --write && $(BIN)/python tests/md-lab/witness_tasks.py --write
+
+md-probe: setup ## Name arrays of real Linux md from timing alone, by reads and then by writes too (builds the lab kernel once)
+	tests/md-lab/build-kernel.sh
+	$(BIN)/python tests/md-lab/probe.py && $(BIN)/python tests/md-lab/probe.py --destroy
 
 site: setup ## The docs site, in site/: strict, without the network, and checked to need none
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site

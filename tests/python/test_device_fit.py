@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
@@ -24,13 +24,15 @@ from raidlab.directory import write_file
 from raidlab.errors import InputError, RaidlabError
 from raidlab.formats.toml import toml_text
 from raidlab.histogram import Histogram
-from raidlab.measure.fit import DriftError, FitRequest, FittedDevice, fit_model, fitted_device
-from raidlab.measure.fit.buckets import device_buckets
+from raidlab.measure.fit import DriftError, FitRequest, FittedDevice, fit_kept, fit_model, fitted_device
+from raidlab.measure.fit.buckets import Drain, device_buckets
 from raidlab.measure.fit.held_out import as_figure, predicted, stated_error_percent
-from raidlab.measure.fit.kept import KeepingTimed, KeptList, KeptTimed
+from raidlab.measure.fit.kept import KeepingTimed, KeptList, KeptMeasurements, KeptTimed
+from raidlab.measure.fit.limits import RateLimit
 from raidlab.measure.fit.rotation import rotation_of
-from raidlab.measure.fit.situations import Situation, situations, slots
-from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us
+from raidlab.measure.fit.situations import Situation, Slot, situations, slots
+from raidlab.measure.fit.subject import ModelSubject
+from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us, sample_of
 from raidlab.measure.fit.timed import TimedModel, sector_of
 from raidlab.measure.fit.traced import fit_trace
 from raidlab.study.device import load_device
@@ -357,7 +359,7 @@ def test_what_cannot_be_fitted_is_refused_before_it_begins(tmp_path: Path) -> No
         (("memory", "--budget", "soon"), "--budget"),
         (("memory", "--destroy", small), "--destroy"),
         (("memory", "--out", tmp_path / "nowhere" / "x.toml"), "--out"),
-        ((tmp_path / "none",), "there is no such"),
+        ((tmp_path / "none",), "directory or device; accepted: a file, a directory, a block device or memory"),
     ):
         status, _, errors = command("device", "fit", *words)
         assert status == 2, words
@@ -521,3 +523,40 @@ def test_what_was_held_out_of_a_limited_device_is_asked_for_as_long_again(tmp_pa
         assert again.error_percent == pytest.approx(held.rate_error_percent, abs=5), held.situation.name
     # Credit of 1000 is most of what a second has: without the time that was asked for, these would be far off.
     assert max(one.figure.value for one in found.values()) > 2500
+
+
+@pytest.mark.slow
+def test_credit_that_lasts_an_hour_is_seen_when_it_is_used_up(tmp_path: Path) -> None:
+    """A cloud's volume: 3,000 a second from 5.4 million credits, and then 1,500."""
+    volume = load_device("cloud-gp2", tmp_path)
+    asked = FitRequest("volume", 60_000_000_000, quick=True, kind="table", drain_ns=4_000_000_000_000)
+    fitted = fit_model(volume.parameters, volume.capacity_bytes, asked)
+    assert fitted.kept is not None
+    (found,) = cast(list[dict[str, float]], fitted.document["throttle"])
+    assert found == {"ops_s": pytest.approx(1500, rel=0.02), "burst_ops": pytest.approx(5.4e6, rel=0.1)}
+    busy = Situation("read", "random", 4 * 1024, 32)
+    for initial, rate in (("full", 3000), ("empty", 1500)):
+        device = model_of(fitted) | {"throttle": [found | {"initial": initial}]}
+        answer = ModelSubject(device).ask(Slot(busy, 0, 0, 10_000_000_000))
+        assert sample_of(busy, 0, answer).rate_per_s == pytest.approx(rate, rel=0.02)
+    # The same from what was kept.
+    file = tmp_path / "volume.parquet"
+    file.write_bytes(fitted.kept.parquet())
+    assert fit_kept(KeptMeasurements.read(file), "table").document["throttle"] == fitted.document["throttle"]
+
+
+def test_what_falls_by_itself_is_no_credit() -> None:
+    def limit(rates: list[int]) -> RateLimit | None:
+        ends = [10**9 * (second + 1) for second in range(len(rates))]
+        return Drain(0, 0, tuple(ends), tuple(rates)).limit()
+
+    noisy = random.Random(1)
+    steady = [round(noisy.gauss(1000, 30)) for _ in range(120)]
+    fallen = [*steady, *(round(noisy.gauss(400, 20)) for _ in range(120))]
+    found = limit(fallen)
+    assert found is not None
+    assert (found.per_s, found.burst) == (pytest.approx(400, rel=0.02), pytest.approx(72_000, rel=0.02))
+    assert limit(steady) is None
+    assert limit([1000 - 3 * second for second in range(240)]) is None
+    assert limit([*steady, *([0] * 5)]) is None
+    assert limit([1000] * 5) is None

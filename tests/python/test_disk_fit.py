@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 from statistics import median
 from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from raidlab.measure.fit import FitRequest, FittedDevice, fit_model
 from raidlab.measure.fit.buckets import device_buckets
 from raidlab.measure.fit.rotation import PERIODIC, Turntable, rotation_of
 from raidlab.measure.fit.seeks import seek_curve
-from raidlab.measure.fit.timed import TimedModel, TimedTarget, sector_of
+from raidlab.measure.fit.timed import TimedModel, TimedRequests, TimedTarget, sector_of
 from raidlab.measure.fit.tracks import track_map
 from raidlab.run.interrupt import StopFlag
 from raidlab.study.find import find_device
@@ -81,11 +81,8 @@ def test_period_heads_zones_and_seeks_come_back() -> None:
     assert rotation.period_ns * found.zones[0].skew / MS == pytest.approx(1.2, rel=0.02)
     assert rotation.period_ns * found.cylinder_skew / MS == pytest.approx(2.0, rel=0.02)
     curve = seek_curve(table, found).table(found.heads)
-    least, most, mean = 0.8, 17.0, 8.5
     cylinders = sum(zone["cylinders"] for zone in device["zones"])
-    a = (-10 * least + 15 * mean - 5 * most) / (3 * cylinders**0.5)
-    b = (7 * least - 15 * mean + 8 * most) / (3 * cylinders)
-    errors = [abs(ms - (a * (d - 1) ** 0.5 + b * (d - 1) + least)) for d, ms in curve]
+    errors = [abs(ms - seek_ms(distance, cylinders)) for distance, ms in curve]
     assert median(errors) <= 0.06
     assert max(errors) <= 0.3
 
@@ -126,6 +123,44 @@ def cells(device: dict[str, Any], folder: Path) -> Rates:
 def fitted() -> FittedDevice:
     device = parameters("hdd-7200")
     return fit_model(device, capacity_of(device), FitRequest("disk", budget_ns=600_000_000_000, quick=True))
+
+
+@pytest.mark.slow
+def test_the_mechanics_of_a_disk_come_back(fitted: FittedDevice) -> None:
+    """Of a disk whose skews are all alike, so that its heads are not to be seen: it says so, and counts in tracks."""
+    true, document = parameters("hdd-7200"), cast(dict[str, Any], fitted.document)
+    assert document["revolution_ms"] == pytest.approx(60e3 / 7200, rel=1e-6)
+    assert (document["heads"], document["provenance"]["heads"]["status"]) == (1, "assumed")
+    for key in ("track_skew", "cylinder_skew"):
+        skew_ms = document[key]["revolutions"] * document["revolution_ms"]
+        assert skew_ms == pytest.approx(true[key]["ms"], rel=0.02)
+    places = np.random.default_rng(1).integers(0, capacity_of(true) // 512, 100_000)
+    assert (track_lengths(true, places) == track_lengths(document, places)).mean() >= 0.98
+    # From track to track, of three heads.
+    cylinders = sum(zone["cylinders"] for zone in true["zones"])
+    seek = [(max(1.0, tracks / true["heads"]), ms) for tracks, ms in document["seek"]["points"]]
+    errors = [abs(ms - seek_ms(distance, cylinders)) for distance, ms in seek]
+    assert median(errors) <= 0.05
+    assert max(errors) <= 0.25
+    assert fitted.kept is not None
+    lists = [one.answer for one in fitted.kept.mechanics if isinstance(one.answer, TimedRequests)]
+    loops_ns = sum(one.warmup_ns + one.elapsed_ns for one in fitted.kept.samples)
+    assert loops_ns + sum(float(one.end_ns[-1] - one.begin_ns[0]) for one in lists) <= 25 * 60e9
+
+
+def track_lengths(device: dict[str, Any], sectors: Any) -> Any:
+    """How many sectors the track of each of these has."""
+    lengths = np.array([zone["sectors_per_track"] for zone in device["zones"]])
+    ends = np.cumsum([device["heads"] * zone["cylinders"] * zone["sectors_per_track"] for zone in device["zones"]])
+    return lengths[np.minimum(np.searchsorted(ends, sectors, side="right"), len(lengths) - 1)]
+
+
+def seek_ms(distance: float, cylinders: int) -> float:
+    """Lee's curve through the figures of `hdd-7200`."""
+    least, most, mean = 0.8, 17.0, 8.5
+    a = (-10 * least + 15 * mean - 5 * most) / (3 * cylinders**0.5)
+    b = (7 * least - 15 * mean + 8 * most) / (3 * cylinders)
+    return float(a * (distance - 1) ** 0.5 + b * (distance - 1) + least)
 
 
 @pytest.mark.slow

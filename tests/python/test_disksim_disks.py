@@ -7,13 +7,17 @@ DiskSim's own: at most a tenth above it, or what chance alone makes of the diffe
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
+from raidlab import _core
 from raidlab.devices import validate
 from raidlab.formats.disksim import import_disk
+from raidlab.formats.toml import toml_text
+from raidlab.measure.fit import FitRequest, fit_model
 
 FOLDER = os.environ.get("RAIDLAB_DISKSIM_VALID", "")
 # DiskSim 4.0's own demerit, in ms, and the measured mean.
@@ -39,6 +43,24 @@ def test_the_model_comes_as_close_as_disksims(disk: str) -> None:
     assert found.floor_ms is not None
     assert found.demerit_ms <= max(1.1 * theirs_ms, theirs_ms + found.floor_ms)
     assert float(found.measured_ms.mean()) == pytest.approx(mean_ms, rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("disk", DISKS)
+def test_what_is_fitted_to_the_model_replays_the_trace(disk: str, tmp_path: Path) -> None:
+    """The imported disk as a black box: the file that is fitted to it is held to the real disk's trace.
+
+    It may be as far off as twice DiskSim's own model, or 5 % of the mean.
+    """
+    (theirs_ms, mean_ms), file = DISKS[disk], tmp_path / "fitted.toml"
+    device = import_disk(Path(FOLDER) / f"{disk}.parv").device
+    capacity_bytes = _core.device_facts(json.dumps(device))["capacity_bytes"]
+    asked = FitRequest(disk, budget_ns=600_000_000_000, quick=True, kind="hdd")
+    found = fit_model(device, capacity_bytes, asked)
+    assert found.document["kind"] == "hdd"
+    file.write_text(toml_text(found.document), encoding="utf-8")
+    seen = validate(str(file), str(Path(FOLDER) / f"{disk}.trace"))
+    assert seen.demerit_ms <= max(2 * theirs_ms, 0.05 * mean_ms)
 
 
 @pytest.mark.parametrize("disk", DISKS)

@@ -277,7 +277,7 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
         (("--sim", raid5), "--sim"),
         (("--sim", "raid5(2)", "--device", "hdd-7200"), "raid5(2)"),
         (("--sim", raid5, "--device", "hdd-7200", "--destroy", "x"), "--destroy"),
-        ((tmp_path / "none",), "there is no such"),
+        ((tmp_path / "none",), "directory or device; accepted: a block device or a file"),
     ):
         status, text = command("probe", *words)
         assert (status, said in text) == (2, True), (words, text)

@@ -135,6 +135,10 @@ def fit_device(
             "hdd: a disk's mechanics, from 12min up; table: times by size and depth; auto: what predicts better.",
         ),
     ] = "auto",
+    drain: Annotated[
+        str | None,
+        option("TIME", "Ask on for so long at the end: a cloud's credit may last an hour, and shows when it is gone."),
+    ] = None,
     file_size: Annotated[str, option("SIZE", "The size of the file made in a directory.")] = "512MiB",
     destroy: Annotated[
         list[str] | None, option("DEVICE", "The device once more, if it may be overwritten: writes are measured too.")
@@ -159,6 +163,7 @@ def fit_device(
     check_new_file("--out", out)
     check_new_file("--keep", keep)
     measuring = {"TARGET": target, "--budget": budget, "--quick": quick, "--destroy": destroy, "--keep": keep}
+    measuring |= {"--drain": drain}
     if trace is not None:
         _refuse_beside("--trace", measuring | {"--from": kept, "--kind": kind == "hdd"})
         _fit_trace(trace, name, seed, out, as_json)
@@ -178,6 +183,7 @@ def fit_device(
             seed=seed,
             name=name or ("" if out is None else Path(out).stem),
             kind=kind,
+            drain_ns=0 if drain is None else parse_with(parse_time_ns, "--drain", drain, TIME_ACCEPTED),
         )
         fitted = _measured_fit(asked)
     if keep is not None and fitted.kept is not None:

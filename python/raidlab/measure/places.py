@@ -146,6 +146,26 @@ def wanted_targets(
     return found
 
 
+def single_target(
+    word: str, destroy: Sequence[str], kinds: Sequence[str], *, otherwise: str, accepted: str, file_bytes: int = 1
+) -> TargetSpec:
+    """The one TARGET of a command that takes no arrays over several, and only some kinds of place.
+
+    What is given up must be such that it may be written. ``otherwise``: what is said of any other kind.
+    """
+    try:
+        target = wanted_targets([word], destroy, writes=False, file_bytes=file_bytes)[0]
+    except InputError as error:
+        problems = (replace(one, accepted=accepted) if one.accepted == ACCEPTED else one for one in error.problems)
+        raise InputError(list(problems)) from None
+    if target.tree is not None or target.places[0].kind not in kinds:
+        raise _error(word, otherwise, accepted)
+    if target.places[0].given_up:
+        # What may not be written is refused here, not in the middle.
+        wanted_targets([word], destroy, writes=True, file_bytes=file_bytes)
+    return target
+
+
 def short_name(word: str) -> str:
     """A target's name in tables: the word, or the end of a long one."""
     return word if len(word) <= _LONGEST_NAME else "..." + word[3 - _LONGEST_NAME :]

@@ -29,7 +29,7 @@ from typing import Literal
 
 from raidlab.errors import CellFailedError, InputError, RaidlabError
 from raidlab.measure.execute import made_members
-from raidlab.measure.fit.buckets import FoundBuckets, device_buckets
+from raidlab.measure.fit.buckets import Drain, FoundBuckets, device_buckets
 from raidlab.measure.fit.held_out import (
     Arrivals,
     HeldOut,
@@ -55,7 +55,7 @@ from raidlab.measure.fit.table import (
     together,
 )
 from raidlab.measure.fit.timed import TimedModel, TimedSubject, TimedTarget, sector_of
-from raidlab.measure.places import Place, wanted_targets
+from raidlab.measure.places import Place, single_target
 from raidlab.measure.plan import DIRECT, ResultLine
 from raidlab.reading import Plain
 from raidlab.run.interrupt import StopFlag, catching_signals
@@ -89,6 +89,8 @@ class FitRequest:
     """What the device is called; its target if left out."""
     kind: FitKind = "auto"
     """A disk's mechanics, or a table of times; `auto`: whichever is nearer to what was held out."""
+    drain_ns: int = 0
+    """How long to ask on at the end, to see whether credit of a limit is used up."""
 
 
 @dataclass(frozen=True)
@@ -137,14 +139,15 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
     KeyboardInterrupt
         Where it was to stop: half a fit is none.
     """
-    target = wanted_targets([asked.target], asked.destroy, writes=False, file_bytes=asked.file_bytes)[0]
+    target = single_target(
+        asked.target,
+        asked.destroy,
+        ("file", "directory", "block", "memory"),
+        otherwise="is no device that could be fitted",
+        accepted="a file, a directory, a block device or memory",
+        file_bytes=asked.file_bytes,
+    )
     place = target.places[0]
-    if target.tree is not None or place.kind == "null":
-        accepted = "a file, a directory, a block device or memory"
-        raise InputError.one("TARGET", "is no device that could be fitted", value=f"'{target.word}'", accepted=accepted)
-    if place.given_up:
-        # What may not be written is refused here, not in the middle.
-        wanted_targets([asked.target], asked.destroy, writes=True, file_bytes=asked.file_bytes)
     asked_of = situations(writes=may_write(place), quick=asked.quick, size_bytes=place.used_bytes)
     plan = slots(asked_of, asked.budget_ns, asked.seed)
     line = ResultLine(target.title, DIRECT, "independent(1)", target.places)
@@ -173,7 +176,12 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
             elif single is not None:
                 subject = KeepingTimed(single, kept.buckets)
                 buckets = device_buckets(subject, asked.seed, writes=may_write(place))
-            kept.samples += measured_samples(TargetSubject(member, asked.seed, stop), plan, progress)
+            loops = TargetSubject(member, asked.seed, stop)
+            kept.samples += measured_samples(loops, plan, progress)
+            if asked.drain_ns:
+                before_ns = sum(one.warmup_ns + one.elapsed_ns for one in kept.samples)
+                before = sum(one.rate_per_s * (one.warmup_ns + one.elapsed_ns) / 1e9 for one in kept.samples)
+                kept.drain = drained(loops, asked.drain_ns, round(before), before_ns, progress)
         except CellFailedError as error:
             raise line.error_at_target(error) from None
     return _of_kept(kept, asked.kind, spindle, buckets, noted)
@@ -202,7 +210,10 @@ def _of_kept(
     noted: tuple[str, ...],
 ) -> FittedDevice:
     of = kept.facts
-    fitted = fitted_device(kept.samples, of.name, of.capacity_bytes, of.source, of.seed, spindle, kind, buckets)
+    credit = None if kept.drain is None else kept.drain.limit()
+    fitted = fitted_device(kept.samples, of.name, of.capacity_bytes, of.source, of.seed, spindle, kind, buckets, credit)
+    if kept.drain is not None and credit is None:
+        noted = (*noted, "its rate did not fall while it was asked on: no credit was used up")
     return replace(fitted, notes=(*fitted.notes, *noted), kept=kept)
 
 
@@ -268,7 +279,8 @@ def fit_model(parameters: dict[str, Plain], capacity_bytes: int, asked: FitReque
     )
     spindle = None
     if asked.kind != "table" and parameters["kind"] == "hdd":
-        subject = TimedModel(parameters, capacity_bytes, asked.seed, late_us=20.0, outlier_share=0.003)
+        late = TimedModel(parameters, capacity_bytes, asked.seed, late_us=20.0, outlier_share=0.003)
+        subject = KeepingTimed(late, kept.mechanics)
         found = found_spindle(subject, sector_of(subject), asked.seed, writes=True)
         spindle = found if isinstance(found, Spindle) else None
     buckets: list[FoundBuckets] = []
@@ -276,7 +288,25 @@ def fit_model(parameters: dict[str, Plain], capacity_bytes: int, asked: FitReque
         single = KeepingTimed(TimedModel(parameters, capacity_bytes, asked.seed), kept.buckets)
         buckets = device_buckets(single, asked.seed, writes=True)
     kept.samples += measured_samples(ModelSubject(parameters, asked.seed), plan, Silent())
+    if asked.drain_ns:
+        # A modelled device has all its credit in every turn.
+        kept.drain = drained(ModelSubject(parameters, asked.seed, _NO_END), asked.drain_ns, 0, 0, Silent())
     return _of_kept(kept, asked.kind, spindle, buckets, ())
+
+
+_NO_END = 2**40
+
+
+def drained(subject: FitSubject, time_ns: int, before: int, before_ns: int, progress: Progress) -> Drain:
+    """Ask on for so long."""
+    progress.begin(f"asking on for {format_time_ns(time_ns)}", 1)
+    try:
+        seconds = subject.ask(Slot(Situation("read", "random", 16 * 1024, 32), 0, 0, time_ns)).get("snapshots")
+        progress.advance()
+    finally:
+        progress.end()
+    ends, counts = ([int(one) for one in seconds[key]] if seconds else [] for key in ("time_ns", "requests"))
+    return Drain(before, before_ns, tuple(ends), tuple(counts))
 
 
 def described(place: Place) -> str:
@@ -327,6 +357,7 @@ def fitted_device(
     spindle: Spindle | None = None,
     kind: FitKind = "auto",
     buckets: Sequence[FoundBuckets] = (),
+    credit: RateLimit | None = None,
 ) -> FittedDevice:
     """The device that samples tell of, and of a disk its spindle.
 
@@ -342,7 +373,11 @@ def fitted_device(
         )
     fitted = [one for one in measured if not one.situation.held_out]
     held_out = [one for one in measured if one.situation.held_out]
-    given = _table_fit(fitted, held_out, capacity_bytes, seed, buckets) if kind != "hdd" or spindle is None else None
+    given = (
+        _table_fit(fitted, held_out, capacity_bytes, seed, buckets, credit)
+        if kind != "hdd" or spindle is None
+        else None
+    )
     judged: tuple[HeldOut, ...] = ()
     if spindle is not None:
         disk = spindle_device(spindle, fitted, seed)
@@ -402,6 +437,7 @@ def _table_fit(
     capacity_bytes: int,
     seed: int,
     buckets: Sequence[FoundBuckets] = (),
+    credit: RateLimit | None = None,
 ) -> _Given:
     # What a burst after a rest has shown is known better than loops show it.
     known = {one.op for one in buckets}
@@ -416,6 +452,8 @@ def _table_fit(
     free += [passed for one in buckets for passed in one.relieved()]
     free += [one for one in alone if one.situation.op in known and one.situation.arrivals]
     free += [one for one in mixes if not is_held(one, limits)]
+    # What was measured was measured while there was credit.
+    limits += [credit] if credit is not None else []
 
     def serving(servers: int) -> dict[str, Plain]:
         device: dict[str, Plain] = {

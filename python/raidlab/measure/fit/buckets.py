@@ -1,7 +1,8 @@
 """Token buckets of a device that was left alone: so many requests pass at once, and from then on a rate.
 
 After the change, requests done over time are a straight line. Its slope is the rate, and where it meets the beginning
-is how many passed on credit.
+is how many passed on credit. Credit that lasts for minutes or an hour, as that of a cloud's volume, shows in the same
+way when a device is asked on until it is used up (`Drain`).
 
 Invariants:
 
@@ -69,6 +70,48 @@ class FoundBuckets:
             sample = Sample(situation, 0, count, int(took_ns.sum()), mean_ns, mean_ns, times)
             found.append(Measured(situation, (sample,)))
         return found
+
+
+@dataclass(frozen=True)
+class Drain:
+    """How many requests were done in each second while a device was asked on, and before."""
+
+    before: int
+    """Requests since the fit began, which were paid for by the same credit."""
+    before_ns: int
+    """How long they took."""
+    end_ns: tuple[int, ...]
+    requests: tuple[int, ...]
+
+    def limit(self) -> RateLimit | None:
+        """What holds it when credit is used up; None where its rate did not fall from a steady one to another."""
+        ends, done = np.array(self.end_ns, dtype=np.float64), np.array(self.requests, dtype=np.float64)
+        rates = 1e9 * done / np.diff(ends, prepend=0.0)
+        if len(rates) < 2 * _FEW_SECONDS:
+            return None
+        # The fall leaves the least of the squares on both sides of it.
+        count, sums = np.arange(1, len(rates)), np.cumsum(rates)[:-1]
+        explained = sums**2 / count + (rates.sum() - sums) ** 2 / (len(rates) - count)
+        at = int(np.argmax(explained)) + 1
+        parts = rates[:at], rates[at:]
+        if min(map(len, parts)) < _FEW_SECONDS or not all(_is_steady(part) for part in parts):
+            return None
+        full, empty = (float(np.median(part)) for part in parts)
+        if empty > (1 - _ALIKE) * full:
+            return None
+        earlier = max(0.0, self.before - empty * self.before_ns / 1e9)
+        credit = earlier + float(done[:at].sum()) - empty * ends[at - 1] / 1e9
+        interval = tuple(float(one) for one in np.percentile(parts[1], [5, 95]))
+        return RateLimit("mixed", "ops_s", empty, (interval[0], interval[1]), round(credit), (), full_per_s=full)
+
+
+# Fewer seconds on either side of a fall are a machine that stalls.
+_FEW_SECONDS = 10
+
+
+def _is_steady(rates: Figures) -> bool:
+    halves = (float(np.median(part)) for part in np.array_split(rates, 2))
+    return abs(next(halves) / next(halves) - 1) < _ALIKE
 
 
 def rate_buckets(subject: TimedSubject, op: Op, seed: int) -> FoundBuckets | None:

@@ -10,17 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from raidlab.measure.fit.held_out import as_long
+from raidlab.measure.fit.rotation import Turntable
 from raidlab.measure.fit.table import Measured
 from raidlab.measure.fit.timed import Numbers, TimedSubject
 from raidlab.reading import Plain
 
 KIB = 1024
-# Faster than any disk turns by half: answered from memory.
-_AT_ONCE_NS = 1.0e6
+# What takes less of a revolution was answered from memory: a place that is read again comes by a revolution later.
+_AT_ONCE_TURNS = 0.25
 _TRIES = 9
 _MOST_SEGMENTS = 1024
 # Places are so far apart, and so far from the end.
@@ -42,6 +44,8 @@ class FoundBuffer:
     segments: int
     """Reads that may come between two of the same place, of which the second is answered at once, and one; 0: never."""
     reads_ahead: bool
+    ahead_sectors: int
+    """How far it has read on when it had time to."""
     hit_ns: float
     ns_per_byte: float
     """Of the way to the host, from reads answered at once."""
@@ -49,11 +53,20 @@ class FoundBuffer:
     """Short writes in a row that are answered at once, after which one is not; None where none may be made."""
     cached_bytes: int
     """Bytes of long writes in a row; 0 where none is."""
+    write_ns: float | None = None
+    """How long a write of one sector takes to which nothing comes in the way, where it is answered at once."""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether a write is kept in a segment until the medium has it: no more at a time than there are segments."""
+        return 0 < (self.cached_writes or 0) <= self.segments
 
 
-def found_buffer(subject: TimedSubject, sector_bytes: int, seed: int, *, writes: bool) -> FoundBuffer:
+def found_buffer(table: Turntable, *, writes: bool) -> FoundBuffer:
     """Ask for what tells."""
-    drawn = np.random.default_rng([seed, 11])
+    drawn = np.random.default_rng([table.seed, 11])
+    subject, sector_bytes = table.subject, table.sector_bytes
+    at_once_ns = _AT_ONCE_TURNS * table.rotation.period_ns
 
     def places(count: int) -> Numbers:
         room = (subject.capacity_bytes - _ROOM_BYTES) // _APART_BYTES
@@ -69,24 +82,62 @@ def found_buffer(subject: TimedSubject, sector_bytes: int, seed: int, *, writes:
         return float(np.median(took))
 
     hit_ns = after(0)
-    caches = hit_ns < _AT_ONCE_NS
-    segments = 1 + _last_that(lambda others: after(others) < _AT_ONCE_NS, _MOST_SEGMENTS) if caches else 0
-    again = [float(np.median(subject.ask_each(np.repeat(places(1), 9), "read", size).took_ns[1:])) for size in _SIZES]
-    ns_per_byte = max(0.0, (again[1] - again[0]) / (_SIZES[1] - _SIZES[0])) if caches else 0.0
+    caches = hit_ns < at_once_ns
+    segments = 1 + _last_that(lambda others: after(others) < at_once_ns, _MOST_SEGMENTS) if caches else 0
+    ns_per_byte = _ns_per_byte(subject, places) if caches else 0.0
     begin = int(places(1)[0])
     stream = subject.ask_each(begin + 4 * KIB * np.arange(400), "read", 4 * KIB)
-    count, size = _cached(subject, places, sector_bytes) if writes else (None, 0)
+    reads_ahead = float(np.median(stream.took_ns)) < at_once_ns + 4 * KIB * ns_per_byte
+    count, size = _cached(table, places, at_once_ns, ns_per_byte) if writes else (None, 0)
     return FoundBuffer(
         segments=segments,
-        reads_ahead=float(np.median(stream.took_ns)) < _AT_ONCE_NS,
+        reads_ahead=reads_ahead,
+        ahead_sectors=_ahead(table, places, at_once_ns, hit_ns) if caches and reads_ahead else 0,
         hit_ns=hit_ns,
         ns_per_byte=ns_per_byte,
         cached_writes=count,
         cached_bytes=size,
+        write_ns=_write_ns(table, places) if count else None,
     )
 
 
-_SIZES = (4 * KIB, 64 * KIB)
+def _ns_per_byte(subject: TimedSubject, places: Callable[[int], Numbers]) -> float:
+    """What a byte takes that is read again, by the longest read that takes as much for each as one of half its length.
+
+    A read that does not fit into a segment is no read from the buffer.
+    """
+
+    def again(size: int) -> float:
+        return float(np.median(subject.ask_each(np.repeat(places(1), 9), "read", size).took_ns[1:]))
+
+    least = again(_SIZES[0])
+    slopes = [(again(size) - least) / (size - _SIZES[0]) for size in _SIZES[1:]]
+    for (slope, shorter), size in zip(pairwise(slopes), _SIZES[1:], strict=False):
+        if abs(slope - shorter) * size < max(_ALIKE_NS, _ALIKE * abs(slope) * size):
+            return max(0.0, slope)
+    return max(0.0, slopes[-1])
+
+
+_SIZES = (4 * KIB, 64 * KIB, 32 * KIB, 16 * KIB, 8 * KIB)
+_ALIKE, _ALIKE_NS = 0.3, 50_000.0
+
+
+def _ahead(table: Turntable, places: Callable[[int], Numbers], at_once_ns: float, hit_ns: float) -> int:
+    """How far beyond a read of one sector the disk has read when that was asked for again and again, for some turns."""
+    again = math.ceil(_AHEAD_TURNS * table.rotation.period_ns / hit_ns)
+
+    def is_there(sectors: int) -> bool:
+        took = []
+        for _ in range(_AHEAD_TRIES):
+            place = places(1)
+            asked = np.concatenate([np.repeat(place, again), place + sectors * table.sector_bytes])
+            took.append(table.subject.ask_each(asked, "read", table.sector_bytes).took_ns[-1])
+        return float(np.median(took)) < at_once_ns
+
+    return _last_that(is_there, _MOST_AHEAD_BYTES // table.sector_bytes)
+
+
+_AHEAD_TURNS, _AHEAD_TRIES, _MOST_AHEAD_BYTES = 6, 3, 8 * 1024 * KIB
 
 
 def _last_that(holds: Callable[[int], bool], most: int) -> int:
@@ -100,15 +151,32 @@ def _last_that(holds: Callable[[int], bool], most: int) -> int:
     return low
 
 
-def _cached(subject: TimedSubject, places: Callable[[int], Numbers], sector_bytes: int) -> tuple[int, int]:
+def _cached(
+    table: Turntable, places: Callable[[int], Numbers], at_once_ns: float, ns_per_byte: float
+) -> tuple[int, int]:
     """How many short writes, and how many bytes of long ones, are answered before one has to wait."""
-    short = subject.ask_each(places(_WRITES), "write", max(4 * KIB, sector_bytes))
-    long = subject.ask_each(places(_LONG_WRITES), "write", _LONG_BYTES)
+    short = table.subject.ask_each(places(_WRITES), "write", max(4 * KIB, table.sector_bytes))
+    long = table.subject.ask_each(places(_LONG_WRITES), "write", _LONG_BYTES)
     waits = [
         int(np.argmax(np.append(one.took_ns > late, True)))
-        for one, late in ((short, _AT_ONCE_NS), (long, 3 * _AT_ONCE_NS))
+        for one, late in (
+            (short, at_once_ns + 4 * KIB * ns_per_byte),
+            (long, 2 * at_once_ns + _LONG_BYTES * ns_per_byte),
+        )
     ]
     return waits[0], waits[1] * _LONG_BYTES
+
+
+def _write_ns(table: Turntable, places: Callable[[int], Numbers]) -> float:
+    took = []
+    for _ in range(_TRIES):
+        table.subject.rest(_EMPTIED_NS)
+        took.append(table.subject.ask_each(places(1), "write", table.sector_bytes).took_ns[0])
+    return float(np.median(took))
+
+
+# So soon what was written last is on the medium.
+_EMPTIED_NS = 200_000_000
 
 
 def ordered(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) -> tuple[Plain, float]:
@@ -121,10 +189,10 @@ def ordered(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) 
     return _ORDERS[place], error
 
 
-def settled(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) -> float | None:
+def settled(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int, least_ms: float) -> float | None:
     """How much longer a write's seek is, in ms, by the rate at which random writes go on when memory is full.
 
-    None where none were measured, or none were held up.
+    It may be shorter by ``least_ms`` at most, where their commands take less. None where none were measured.
     """
     loops = [one for one in fitted if one.situation.op == "write" and one.situation.is_anywhere]
     loops = [one for one in loops if not one.situation.arrivals and one.situation.depth in _SETTLE_DEPTHS]
@@ -136,9 +204,9 @@ def settled(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) 
         rates = [as_long(tried, one, seed, turns=2).rate_per_s / one.rate_per_s for one in loops]
         return float(np.median(np.log(rates)))
 
-    low, high = 0.0, _MOST_SETTLE_MS
+    low, high = -least_ms, _MOST_SETTLE_MS
     if faster(low) <= 0:
-        return 0.0
+        return low
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if faster(middle) > 0 else (low, middle)

@@ -15,6 +15,7 @@ import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +24,7 @@ import polars as pl
 
 from raidlab.errors import CellFailedError, InputError
 from raidlab.histogram import Histogram
+from raidlab.measure.fit.buckets import Drain
 from raidlab.measure.fit.situations import Op, Situation
 from raidlab.measure.fit.table import Sample
 from raidlab.measure.fit.timed import Numbers, TimedRequests, TimedSubject
@@ -32,7 +34,7 @@ from raidlab.results.parquet import decoded_size
 _META = "raidlab.fit"
 # A disk's mechanics take some 20,000 reads, loops a few hundred times a turn.
 _MOST_BYTES, _MOST_DECODED, _MOST_ROWS = 64 << 20, 512 << 20, 100_000
-Section = Literal["turn", "mechanics", "buckets"]
+Section = Literal["turn", "mechanics", "buckets", "drain"]
 _LISTS = pl.List(pl.Int64)
 _SCHEMA = pl.Schema(
     {
@@ -92,12 +94,14 @@ class KeptMeasurements:
     samples: list[Sample] = field(default_factory=list)
     mechanics: list[KeptList] = field(default_factory=list)
     buckets: list[KeptList] = field(default_factory=list)
+    drain: Drain | None = None
 
     def parquet(self) -> bytes:
         """As a file."""
         rows = [_row_of_sample(one) for one in self.samples]
         rows += [_row_of_list("mechanics", one) for one in self.mechanics]
         rows += [_row_of_list("buckets", one) for one in self.buckets]
+        rows += [_row_of_drain(self.drain)] if self.drain is not None else []
         out = io.BytesIO()
         pl.DataFrame(rows, schema=_SCHEMA).write_parquet(out, metadata={_META: json.dumps(asdict(self.facts))})
         return out.getvalue()
@@ -121,6 +125,8 @@ class KeptMeasurements:
             for row in table.iter_rows(named=True):
                 if row["section"] == "turn":
                     found.samples.append(_sample_of_row(row))
+                elif row["section"] == "drain":
+                    found.drain = _drain_of_row(row)
                 else:
                     (found.mechanics if row["section"] == "mechanics" else found.buckets).append(_list_of_row(row))
         except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
@@ -208,6 +214,19 @@ def _sample_of_row(row: dict[str, object]) -> Sample:
     if situation.op not in ("read", "write", "mixed") or not times.total:
         raise ValueError("a turn is damaged")
     return Sample(situation=situation, times=times, **{key: row[key] for key in _SAMPLE_KEYS})  # type: ignore[arg-type]
+
+
+def _row_of_drain(one: Drain) -> dict[str, object]:
+    """Seconds stand where a turn has its times."""
+    counted: dict[str, object] = {"requests": one.before, "elapsed_ns": one.before_ns}
+    return counted | {"section": "drain", "value_ns": list(one.end_ns), "count": list(one.requests)}
+
+
+def _drain_of_row(row: dict[str, object]) -> Drain:
+    ends, counts = (tuple(int(value) for value in np.array(row[key])) for key in ("value_ns", "count"))
+    if len(ends) != len(counts) or any(later <= earlier for earlier, later in pairwise((0, *ends))):
+        raise ValueError("what was asked on at the end is damaged")
+    return Drain(int(str(row["requests"])), int(str(row["elapsed_ns"])), ends, counts)
 
 
 def _row_of_list(section: Section, one: KeptList) -> dict[str, object]:

@@ -52,6 +52,8 @@ class RateLimit:
     """The situations at the limit."""
     after_rest: bool = False
     """Whether it was found by a burst after a rest."""
+    full_per_s: float | None = None
+    """Of credit that was used up in minutes: the rate while there was some."""
 
     def table(self) -> dict[str, Plain]:
         """As a device file has it."""
@@ -63,6 +65,11 @@ class RateLimit:
     def sentence(self) -> str:
         """What was found, in words."""
         low, high = self.interval
+        if self.full_per_s is not None:
+            return (
+                f"{self.full_per_s:.5g} requests a second until {self.burst} had passed on credit, then "
+                f"{self.per_s:.5g} ({low:.5g} to {high:.5g}); that reads and writes share it is assumed"
+            )
         if self.after_rest:
             what = "reads and writes together" if self.op == "mixed" else f"{self.op}s"
             burst, rate = ("requests", "a second") if self.unit == "ops_s" else ("bytes", "MB/s")

@@ -26,7 +26,7 @@ from raidlab.reading import Plain
 MIB = 1 << 20
 # Times that `found_spindle` says that it is further.
 SPINDLE_PHASES = 4
-# What the buffer of a disk keeps in a segment is not seen: a common size.
+# What the buffer of a disk keeps in a segment is not seen where it does not read ahead: a common size.
 _SEGMENT_BYTES = 2 * MIB
 # What a drive takes for a stream that goes on; a little more than a revolution before it destages.
 _ALMOST_BYTES, _LINGER_TURNS = 128 * 1024, 1.2
@@ -69,12 +69,12 @@ def found_spindle(
         return rotation
     seeks = seek_curve(table, tracks)
     advance()
-    buffer = found_buffer(subject, sector_bytes, seed, writes=writes)
+    buffer = found_buffer(table, writes=writes)
     settle_ms = None
-    if writes and buffer.cached_writes == 0:
+    if writes and not buffer.segments and buffer.cached_writes == 0:
         written = seek_curve(table, tracks, op="write")
         further = [b.took_ns - a.took_ns for a, b in zip(seeks.points, written.points, strict=True)]
-        settle_ms = float(np.median(further)) / 1e6
+        settle_ms = max(0.0, float(np.median(further)) / 1e6)
     advance()
     return Spindle(
         rotation,
@@ -96,10 +96,11 @@ def spindle_device(found: Spindle, fitted: Sequence[Measured], seed: int) -> dic
     device |= {"scheduler": order}
     told = _provenance(found, error)
     if found.write_settle_ms is None and found.buffer.cached_writes is not None:
-        settle_ms = settled(device, fitted, seed)
+        least_ms = float(str(device["head_switch_ms"]))
+        settle_ms = settled(device, fitted, seed, least_ms)
         if settle_ms is not None:
             device["write_settle_ms"] = settle_ms
-            told["write_settle_ms"] = {"status": "fitted", "why": "the rate of random writes once memory is full"}
+            told["write_settle_ms"] = {"status": "fitted", "why": "the rate of random writes"}
     if found.buffer.cached_writes is None:
         device["reads_only"] = True
         told["reads_only"] = {"status": "measured", "why": "it was not to be written"}
@@ -142,22 +143,26 @@ def _electronics(found: Spindle) -> dict[str, Plain]:
     under_head_ms = found.rotation.period_ns / 1e6 / float(np.mean([z.sectors_per_track for z in found.tracks.zones]))
     miss_ms = max(0.0, round(found.seeks.overhead_ns / 1e6 - under_head_ms - sector_ms, 4))
     hit_ms = round(max(0.0, buffer.hit_ns / 1e6 - sector_ms), 4) if buffer.segments else miss_ms
+    write_ms = hit_ms if buffer.write_ns is None else round(max(0.0, buffer.write_ns / 1e6 - sector_ms), 4)
     commands: dict[str, Plain] = {}
     for op in ("read", "write"):
         for after in ("read", "write"):
-            commands |= {f"{op}_hit_after_{after}_ms": hit_ms, f"{op}_miss_after_{after}_ms": miss_ms}
+            at_once_ms = write_ms if op == "write" else hit_ms
+            commands |= {f"{op}_hit_after_{after}_ms": at_once_ms, f"{op}_miss_after_{after}_ms": miss_ms}
     if not buffer.segments and not buffer.cached_bytes:
         return {"read_overhead_ms": miss_ms, "write_overhead_ms": miss_ms}
     kept: dict[str, Plain] = {
         "segments": max(1, buffer.segments),
-        "segment_sectors": _SEGMENT_BYTES // sector,
+        "segment_sectors": buffer.ahead_sectors + 1 if buffer.reads_ahead else _SEGMENT_BYTES // sector,
         "read_ahead": "segment" if buffer.reads_ahead else "none",
         "read_ahead_on_hit": buffer.reads_ahead,
         "almost_read_hits": buffer.reads_ahead,
         "almost_read_hit_sectors": _ALMOST_BYTES // sector if buffer.reads_ahead else 0,
         "stop_within_sector": True,
     }
-    if buffer.cached_writes:
+    if buffer.in_order:
+        kept |= {"write_back": "full", "write_segments": buffer.cached_writes}
+    elif buffer.cached_writes:
         kept |= {
             "write_back": "ordered",
             "write_cache_sectors": max(1, buffer.cached_bytes // sector),
@@ -214,17 +219,28 @@ def _provenance(found: Spindle, order_error: float) -> dict[str, Plain]:
         return told | {key: fitted("a read within the track") for key in ("read_overhead_ms", "write_overhead_ms")}
     told |= {
         "queue_depth": assumed("usual; more were not outstanding when it was measured"),
-        "commands": fitted("reads from the buffer, and reads within the track; writes as reads"),
+        "commands": fitted(
+            "reads from the buffer, and reads within the track; writes as reads"
+            if buffer.write_ns is None
+            else "reads and writes that the buffer answers, and reads within the track; other writes as these"
+        ),
         "bus": fitted("reads from the buffer of two sizes; writes as reads"),
         "buffer.segments": fitted("so many other reads drive one out"),
-        "buffer.segment_sectors": assumed("2 MiB, a common size"),
+        "buffer.segment_sectors": fitted("so far had it read ahead when it had time to")
+        if buffer.reads_ahead
+        else assumed("2 MiB, a common size"),
         "buffer.read_ahead": fitted("reads on end"),
         "buffer.read_ahead_on_hit": assumed("as buffer.read_ahead"),
         "buffer.almost_read_hits": assumed("as buffer.read_ahead"),
         "buffer.almost_read_hit_sectors": assumed("128 KiB"),
         "buffer.stop_within_sector": assumed("a sector takes next to nothing"),
     }
-    if buffer.cached_writes:
+    if buffer.in_order:
+        told |= {
+            "buffer.write_back": fitted("no more writes are answered at once than it has segments"),
+            "buffer.write_segments": fitted("so many writes of 4 KiB before one has to wait"),
+        }
+    elif buffer.cached_writes:
         told |= {
             "buffer.write_back": fitted(
                 "writes are answered before the arm could have got there; in which order: assumed"

@@ -22,12 +22,13 @@ from raidlab.measure.fit.rotation import Turntable, wrapped
 from raidlab.measure.fit.timed import Figures, Numbers
 
 PLACES = 48
-_STEPS, _STEP = 128, 64
+# Steps of so many sectors at most, and of so much of a revolution: a track is seen in many of them.
+_STEPS, _MOST_STEP, _STEP_TURNS = 128, 64, 1 / 32
 # A jump of fewer standard deviations of an angle is none.
 _JUMP_DEVIATIONS = 8.0
 _LEAST_JUMP = 0.01
-# Tracks on end whose skews are compared, so that cylinders of up to so many heads are seen twice.
-_TRACKS_ON_END = 41
+# Tracks on end whose skews are compared, so that cylinders of up to a third as many heads are seen three times.
+_TRACKS_ON_END = 81
 _SKEW_PLACES = 6
 _SHIFTS = (0.0, 1 / 3, 2 / 3)
 _MOST_ROUNDS = 40
@@ -85,20 +86,33 @@ class TrackMap:
 
 def track_map(table: Turntable) -> TrackMap | None:
     """The map of a disk; None where tracks cannot be told apart."""
-    room = table.sectors - 2 * _STEPS * _STEP
+    room = table.sectors - 2 * _STEPS * _MOST_STEP
     places = [int(room * (i + 0.5) / PLACES) for i in range(PLACES)]
-    found = _tracks_at(table, [0, *places, room + _STEPS * _STEP // 2])
+    step = _step(table, places)
+    found = _tracks_at(table, [0, *places, room + _STEPS * _MOST_STEP // 2], step)
     known = {track.first: track for track in found if track is not None}
     if len(known) < PLACES * 3 // 4:
         return None
     seen = sorted(known.values(), key=lambda one: one.first)
-    ends = sorted(_zone_ends(table, known).values(), key=lambda one: one.first)
+    ends = sorted(_zone_ends(table, known, step).values(), key=lambda one: one.first)
     return _with_heads(table, _zones(ends, table.sectors), seen)
 
 
-def _tracks_at(table: Turntable, places: Sequence[int]) -> list[Track | None]:
+def _step(table: Turntable, places: Sequence[int]) -> int:
+    """Sectors from step to step: a small part of a track, long or short."""
+    begins, step = np.array(places), 1
+    before = table.angles(begins)
+    while step < _MOST_STEP:
+        turns = np.nanmedian(wrapped(table.angles(begins + 2 * step) - before))
+        if turns > _STEP_TURNS:
+            break
+        step *= 2
+    return step
+
+
+def _tracks_at(table: Turntable, places: Sequence[int], step: int) -> list[Track | None]:
     """The track after each place."""
-    offsets = _STEP * np.arange(_STEPS)
+    offsets = step * np.arange(_STEPS)
     angles = np.empty((_STEPS, len(places)))
     # Step by step over all places, so that no two reads in a row are near each other.
     for begin in range(0, _STEPS, 16):
@@ -106,7 +120,7 @@ def _tracks_at(table: Turntable, places: Sequence[int]) -> list[Track | None]:
         angles[begin : begin + 16] = _by_rows(table, several, repeats=1)
     brackets = [_jumps(angles[:, i], table.rotation.noise) for i in range(len(places))]
     edges = [
-        _Edge(i, places[i] + _STEP * jump, places[i] + _STEP * (jump + 1), bracket[0])
+        _Edge(i, places[i] + step * jump, places[i] + step * (jump + 1), bracket[0] / step)
         for i, bracket in enumerate(brackets)
         if bracket is not None
         for jump in bracket[1][:_MOST_EDGES]
@@ -133,7 +147,7 @@ def _by_rows(table: Turntable, rows: Sequence[Numbers], repeats: int = 3) -> Fig
 
 
 def _jumps(angles: Figures, noise: float) -> tuple[float, list[int]] | None:
-    """The slope of angle over address, and after which steps the angle jumps; None where too little was seen."""
+    """The slope of angle over steps, and after which steps the angle jumps; None where too little was seen."""
     steps = wrapped(np.diff(angles))
     seen = steps[~np.isnan(steps)]
     if len(seen) < _STEPS // 2:
@@ -144,7 +158,7 @@ def _jumps(angles: Figures, noise: float) -> tuple[float, list[int]] | None:
     # There and back again is a completion that was seen late.
     back = np.flatnonzero((np.abs(away[:-1]) > least) & (np.abs(away[:-1] + away[1:]) < least))
     away[back], away[back + 1] = 0.0, 0.0
-    return middle / _STEP, [int(i) for i in np.flatnonzero(np.abs(away) > least)]
+    return middle, [int(i) for i in np.flatnonzero(np.abs(away) > least)]
 
 
 @dataclass
@@ -180,7 +194,7 @@ def _bisect(table: Turntable, edges: Sequence[_Edge]) -> None:
                 one.high, one.high_angle = int(middle), float(angle)
 
 
-def _zone_ends(table: Turntable, known: dict[int, Track]) -> dict[int, Track]:
+def _zone_ends(table: Turntable, known: dict[int, Track], step: int) -> dict[int, Track]:
     """Narrow down where the length changes, until it is known to a few tracks.
 
     Sectors a track's length apart lie a skew apart. Which of the two lengths fits says on which side the middle is;
@@ -201,7 +215,7 @@ def _zone_ends(table: Turntable, known: dict[int, Track]) -> dict[int, Track]:
             if side is not None:
                 known[middle] = Track(middle, (left, right)[side].sectors, (left, right)[side].skew)
         others = [middle for middle, side in zip(middles, sides, strict=True) if side is None]
-        for middle, track in zip(others, _tracks_at(table, others) if others else [], strict=True):
+        for middle, track in zip(others, _tracks_at(table, others, step) if others else [], strict=True):
             known[middle] = track or Track(middle, 0, 0.0)
         known = {first: one for first, one in known.items() if one.sectors}
         if others and all(middle not in known for middle in middles):

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from raidlab.errors import CellFailedError, InputError
 from raidlab.measure.execute import made_members
-from raidlab.measure.places import wanted_targets
+from raidlab.measure.places import single_target
 from raidlab.measure.plan import DIRECT, ResultLine
 from raidlab.measure.probe.answer import LEAST_MEMBERS, MOST_MEMBERS, ProbeAnswer, ProbeLine, ProbeRequest
 from raidlab.measure.probe.ask import TargetBox, simulated_box
@@ -55,17 +55,14 @@ def probe_target(
     KeyboardInterrupt
         Where it was to stop.
     """
-    target = wanted_targets([word], destroy, writes=False, file_bytes=1)[0]
+    target = single_target(
+        word,
+        destroy,
+        ("block", "file"),
+        otherwise="is nothing whose members could be told",
+        accepted="a block device or a file",
+    )
     place = target.places[0]
-    if target.tree is not None or place.kind not in ("block", "file"):
-        raise InputError.one(
-            "TARGET", "is nothing whose members could be told", value=f"'{word}'", accepted="a block device or a file"
-        )
-    if destroy and place.kind != "block":
-        raise InputError.one("--destroy", "is no block device", value=f"'{destroy[0]}'", accepted="a block device")
-    if destroy:
-        # What may not be written is refused here, not in the middle.
-        wanted_targets([word], destroy, writes=True, file_bytes=1)
     slot_ns = min(_MOST_SLOT_NS, asked.budget_ns // _TURNS)
     if slot_ns < _LEAST_SLOT_NS:
         least = format_time_ns(_LEAST_SLOT_NS * _TURNS)

@@ -82,6 +82,13 @@ class Counted(NamedTuple):
     requests: int
 
 
+def counted_in(test: ProbeTest) -> Counted:
+    """How many requests of a test are asked for on a virtual clock."""
+    deeper = max(1, test.depth // _USUAL_DEPTH)
+    warm_up = _WARM_UP if test.op == "read" else _WARM_UP_WRITES
+    return Counted(warm_up * deeper, _REQUESTS * deeper)
+
+
 class ProbeSubject(Protocol):
     """What can be probed."""
 
@@ -134,10 +141,7 @@ class SimulatedBox:
 
     def ask(self, test: ProbeTest, starts: list[int], counted: Counted | None = None) -> CellAnswer:
         """Ask on the virtual clock."""
-        if counted is None:
-            deeper = max(1, test.depth // _USUAL_DEPTH)
-            warm_up = _WARM_UP if test.op == "read" else _WARM_UP_WRITES
-            counted = Counted(warm_up * deeper, _REQUESTS * deeper)
+        counted = counted or counted_in(test)
         cell = ArrayCell(
             engine="sim",
             seed=self.seed,

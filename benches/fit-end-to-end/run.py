@@ -1,0 +1,210 @@
+"""From a device to arrays of it, on this machine: fitted, predicted, measured.
+
+Purpose: what `raidlab device fit` is for. One device of a kind is fitted; RAID 0, 10, 5 and 6 of four such members are
+predicted from its file alone, and measured. A cell counts as predicted where the throughput is within the error that
+the file states. Wanted are 90 % of the cells of each kind.
+
+Kinds: `loop` (loop devices over files in memory), `zram`, `file` (files on the disk of the working directory, which
+the members share), `limited` (loop devices that a control group limits to 400 reads and 400 writes a second), and
+`emulated` (spindles of `devices/hdd-7200-bare.toml` on the real clock, 20 times as fast).
+
+    sudo python benches/fit-end-to-end/run.py [--only loop,zram] [--budget 60s]
+
+Needs root, `losetup`, zram and control groups of version 1; what is not to be had is left out, with the reason. The
+machine should have nothing else to do. Status 1 where a kind is below 90 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raidlab import _core
+from raidlab.api import analyse
+from raidlab.formats.toml import toml_text
+from raidlab.measure.fit import fitted_device, measured_samples
+from raidlab.measure.fit.situations import Slot, situations, slots
+from raidlab.measure.fit.subject import load_of_slot, seed_of
+from raidlab.results.answer import CellAnswer
+from raidlab.run.progress import Silent
+from raidlab.run.runner import cell_answer, run_request
+from raidlab.study.cell import ArrayCell, Limit, text_of
+from raidlab.study.units import parse_time_ns
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "checks-bite"))
+
+from rigs import BLKIO, MIB, UnavailableError, filled_loop, folder, group, raidlab, random_file, zram
+
+MEMBERS, SIZE = 4, 256 * MIB
+LEVELS = {"raid0": "stripe(4)", "raid10": "raid10(4)", "raid5": "raid5(4)", "raid6": "raid6(4)"}
+LOADS = [("reads", 1.0, "4KiB"), ("writes", 0.0, "4KiB"), ("mix", 0.7, "64KiB")]
+DEPTHS = [1, 8, 32]
+WANTED = 0.9
+LIMIT = 400
+SPINDLE, SPEED = Path(__file__).resolve().parents[2] / "devices" / "hdd-7200-bare.toml", 20.0
+# Of the disk's own time.
+SPINDLE_BUDGET_NS = 900_000_000_000
+KINDS = ("loop", "zram", "file", "limited", "emulated")
+
+
+@dataclass(frozen=True)
+class Rig:
+    """Members of one kind, to be fitted and to make arrays of."""
+
+    target: str
+    on: list[str]
+    destroy: bool
+    inside: Path | None = None
+    window: str = "400ms"
+    """How long a cell is measured."""
+
+
+@contextlib.contextmanager
+def rig_of(kind: str) -> Iterator[Rig]:
+    """Four devices of a kind, gone afterwards."""
+    with contextlib.ExitStack() as made:
+        if kind == "file":
+            place = str(made.enter_context(folder(str(Path.cwd()))))
+            yield Rig(place, [place], destroy=False)
+            return
+        if kind == "zram":
+            devices = [made.enter_context(zram(SIZE)) for _ in range(MEMBERS)]
+            for device in devices:
+                random_file(Path(device), SIZE)
+        else:
+            devices = [made.enter_context(filled_loop("/dev/shm", SIZE)) for _ in range(MEMBERS)]
+        if kind != "limited":
+            yield Rig(devices[0], devices, destroy=True)
+            return
+        inside = made.enter_context(group(BLKIO))
+        for device in devices:
+            number = Path(device).stat().st_rdev
+            for op in ("read", "write"):
+                limit = f"{os.major(number)}:{os.minor(number)} {LIMIT}"
+                (inside / f"blkio.throttle.{op}_iops_device").write_text(limit)
+        yield Rig(devices[0], devices, destroy=True, inside=inside, window="2s")
+
+
+@dataclass(frozen=True)
+class EmulatedSubject:
+    """A modelled spindle on the real clock, asked as `raidlab device fit` asks a target."""
+
+    parameters: dict[str, Any]
+    seed: int
+
+    def ask(self, slot: Slot) -> CellAnswer:
+        """Run one turn."""
+        cell = ArrayCell(
+            engine="live",
+            seed=seed_of(self.seed, slot),
+            tree={"kind": "independent", "children": [{"kind": "member"}]},
+            members=[{"kind": "emulated", "device": self.parameters}],
+            load=load_of_slot(slot),
+            workload=slot.situation.requests(),
+            warmup=Limit(duration=slot.warmup_ns),
+            measure=Limit(duration=slot.measure_ns),
+            speed=SPEED,
+        )
+        return cell_answer(run_request(text_of(cell)))
+
+
+def fitted_spindle() -> dict[str, Any]:
+    """The file of an emulated spindle, fitted as a table of times."""
+    device = tomllib.loads(SPINDLE.read_text(encoding="utf-8"))
+    parameters = {key: value for key, value in device.items() if key not in ("published", "provenance", "power")}
+    capacity = _core.device_facts(json.dumps(parameters))["capacity_bytes"]
+    plan = slots(situations(writes=True, quick=True, size_bytes=capacity), SPINDLE_BUDGET_NS, 1)
+    samples = measured_samples(EmulatedSubject(parameters, 1), plan, Silent())
+    return fitted_device(samples, "spindle", capacity, "an emulated spindle", 1).document
+
+
+def study_of(kind: str, window: str) -> dict[str, Any]:
+    """The arrays, as they are predicted and measured."""
+    live = {"warmup": {"duration": "150ms"}, "measure": {"duration": window}, "repeats": 1, "member_size": "256MiB"}
+    spindle = {"device": str(SPINDLE), "speed": SPEED, "measure": {"duration": "30s"}, "repeats": 1}
+    return {
+        "name": "of-mine",
+        "title": "Four of them",
+        "on": ["sim"],
+        "array": [{"name": name, "tree": tree} for name, tree in LEVELS.items()],
+        "workload": [{"name": name, "read": read, "size": size} for name, read, size in LOADS],
+        "load": {"depths": DEPTHS},
+        "sim": {"device": "./mine.toml", "warmup": {"requests": 500}, "measure": {"requests": 5000}},
+        **({"emulated": spindle} if kind == "emulated" else {"live": live}),
+    }
+
+
+def measured(kind: str, budget: str, place: Path) -> tuple[float, dict[tuple[str, str, int], tuple[float, float]]]:
+    """The error that the file states; of every cell what was predicted and what was measured, in requests a second."""
+    file, study = place / "mine.toml", place / "study.toml"
+    with contextlib.ExitStack() as made:
+        if kind == "emulated":
+            rig, document = Rig("", ["emulated"], destroy=False), fitted_spindle()
+            file.write_text(toml_text(document), encoding="utf-8")
+        else:
+            rig = made.enter_context(rig_of(kind))
+            given_up = ["--destroy", rig.target] if rig.destroy else []
+            document = raidlab(
+                "device", "fit", rig.target, *given_up, "--quick", "--budget", budget, "--out", file, inside=rig.inside
+            )
+        study.write_text(toml_text(study_of(kind, rig.window)), encoding="utf-8")
+        words = [word for one in ["sim", *rig.on] for word in ("--on", one)]
+        words += [word for one in rig.on if rig.destroy for word in ("--destroy", one)]
+        raidlab("run", study, *words, "--out", place / "runs", inside=rig.inside)
+        folders = [one for one in (place / "runs").iterdir() if one.is_dir() and not one.is_symlink()]
+        rates: dict[tuple[str, str, int], dict[bool, float]] = {}
+        for row in analyse(folders[0]).table.iter_rows(named=True):
+            cell = (row["array"], row["workload"], row["depth"])
+            rates.setdefault(cell, {})[row["target"] == "sim"] = row["iops"]
+    return document["fit"]["error_percent"], {cell: (both[True], both[False]) for cell, both in rates.items()}
+
+
+def shown(kind: str, stated: float, rates: dict[tuple[str, str, int], tuple[float, float]], *, each: bool) -> bool:
+    """Print a kind's line; whether enough of its cells are predicted."""
+    errors = {cell: 100 * (predicted / seen - 1) for cell, (predicted, seen) in rates.items()}
+    within = sum(abs(error) <= stated for error in errors.values())
+    holds = within >= WANTED * len(errors)
+    worst = max(errors, key=lambda cell: abs(errors[cell]))
+    print(
+        f"{kind:9} stated {stated:5.1f} %: {within:2} of {len(errors)} cells within it, median error "
+        f"{statistics.median(map(abs, errors.values())):.1f} %, worst {errors[worst]:+.1f} % "
+        f"({', '.join(map(str, worst))}): {'holds' if holds else 'DOES NOT HOLD'}",
+        flush=True,
+    )
+    for cell, error in errors.items() if each else ():
+        name, (predicted, seen) = " ".join(map(str, cell)), rates[cell]
+        print(f"    {name:20} predicted {predicted:10.1f} measured {seen:10.1f} {error:+6.1f} %")
+    return holds
+
+
+def main() -> int:
+    """Fit, predict and measure each kind."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(KINDS), help="some of the kinds, with commas between")
+    parser.add_argument("--budget", default="40s", help="how long a device is measured to be fitted")
+    parser.add_argument("--each", action="store_true", help="print every cell")
+    words = parser.parse_args()
+    parse_time_ns(words.budget)
+    all_hold = True
+    for kind in words.only.split(","):
+        try:
+            with folder("/tmp") as place:
+                stated, rates = measured(kind, words.budget, place)
+        except UnavailableError as error:
+            print(f"{kind:9} left out: {error}", flush=True)
+            continue
+        all_hold &= shown(kind, stated, rates, each=words.each)
+    return 0 if all_hold else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
