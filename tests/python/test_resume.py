@@ -51,7 +51,7 @@ def append(self, record, whole=parts.PartsFile.append):
     global left
     if "facts" not in record:
         if left == 0:
-            line = parts.record_text(record)
+            line = b"".join(parts.record_pieces(record))
             os.write(self._file.fileno(), line[: len(line) // 2])
             die()
         left -= 1

@@ -88,6 +88,17 @@ def test_sql_over_the_tables(small_run: Run) -> None:
     assert found["arrays"].to_list() == [3]
 
 
+def test_sql_reads_no_table_that_is_not_asked_for(small_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(run: Run) -> None:
+        raise AssertionError("it is tens of millions of rows")
+
+    monkeypatch.setattr(type(small_run), "histograms", property(read))
+    assert small_run.sql("SELECT count(*) AS cells FROM cells")["cells"].to_list() == [small_run.cells.height]
+    for query in ("SELECT * FROM Histograms", "SELECT * FROM query_table('histo' || 'grams')"):
+        with pytest.raises(AssertionError, match="tens of millions"):
+            small_run.sql(query)
+
+
 def test_every_metric_has_a_value_and_names_its_unit(small_run: Run) -> None:
     table = analyse(small_run).table
     # A depth that only one array's search has passed by has no reference to be compared with.

@@ -310,8 +310,11 @@ class Run:
                     len(statements), f"is {len(statements)} statements"
                 )
                 raise InputError.one("SQL", message, value=f"'{query}'", accepted="one SELECT over the run's tables")
-            for name in TABLES:
-                connection.register(name, _Stream(getattr(self, name)))
+            asked = query.lower()
+            for name, schema in TABLES.items():
+                # A sweep has tens of millions of rows in a table that few ask for. `query_table` puts names together.
+                is_asked = name in asked or "query" in asked
+                connection.register(name, _Stream(getattr(self, name) if is_asked else pl.DataFrame(schema=schema)))
             for name, frame in self._worked_out(query).items():
                 connection.register(name, _Stream(frame.cast(pl.String)))
             connection.execute(f"SET allowed_paths = {[str(file) for file in files.values()]}")

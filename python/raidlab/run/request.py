@@ -125,13 +125,16 @@ def _parts(
 
 
 class KnownParts:
-    """The texts of what cells of a target have in common, of which the same array and workload differ in little.
+    """The texts of what cells of a target have in common.
 
-    They differ in their seed, their point of the load, and how much is asked for, which may follow from it.
+    Those of one array and workload differ in their seed, their point of the load, and how much is asked for, which may
+    follow from it; those of one array also in what is asked for, where that does not follow from the array.
     """
 
     def __init__(self) -> None:
         self._parts: dict[tuple[str, str, str], Parts] = {}
+        self._of_array: dict[tuple[str, str], Parts] = {}
+        self._of_workload: dict[tuple[str, str], str] = {}
         # Each text once, however many cells have it.
         self._texts: dict[str, str] = {}
         self._own: dict[tuple[object, ...], Parts] = {}
@@ -149,9 +152,12 @@ class KnownParts:
         """The text of one cell, none of streams."""
         key = (cell.target, cell.array.name, cell.workload.name)
         if key not in self._parts:
-            parts = _parts(loaded, cell, members, sector_bytes, quick=quick, hold_target_ns=hold_target_ns)
-            self._parts[key] = {name: self._texts.setdefault(part, part) for name, part in parts.items()}
-            return joined(parts)
+            parts = self._joint(cell)
+            if parts is None:
+                parts = _parts(loaded, cell, members, sector_bytes, quick=quick, hold_target_ns=hold_target_ns)
+                parts = {name: self._texts.setdefault(part, part) for name, part in parts.items()}
+                self._keep(cell, parts)
+            self._parts[key] = parts
         # What is not the same under every workload and array is under one of them.
         array, workload = cell.array, cell.workload
         is_own = workload.load is not None or workload.trace is not None or workload.count is not None
@@ -160,6 +166,25 @@ class KnownParts:
         if point not in self._own:
             self._own[point] = _own_parts(loaded, cell, quick=quick, hold_target_ns=hold_target_ns)
         return joined({**self._parts[key], **self._own[point], "seed": str(cell.seed)})
+
+    def _joint(self, cell: Cell) -> Parts | None:
+        """What cells of an array and a workload have in common that were seen with others, and not yet together."""
+        of_array = self._of_array.get((cell.target, cell.array.name))
+        asked = self._of_workload.get((cell.target, cell.workload.name))
+        if of_array is None or asked is None or not _is_plain(cell):
+            return None
+        return {**of_array, "workload": asked}
+
+    def _keep(self, cell: Cell, parts: Parts) -> None:
+        if _is_plain(cell):
+            self._of_array.setdefault((cell.target, cell.array.name), parts)
+            self._of_workload.setdefault((cell.target, cell.workload.name), parts["workload"])
+
+
+def _is_plain(cell: Cell) -> bool:
+    """Whether what a cell asks for follows from its workload alone, and is requests that are drawn."""
+    workload = cell.workload
+    return workload.files is None and workload.trace is None and cell.array.user_size is None
 
 
 def _own_parts(loaded: LoadedStudy, cell: Cell, *, quick: bool, hold_target_ns: int | None) -> Parts:

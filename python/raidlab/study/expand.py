@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from raidlab.study.schema import Array, Study
 from raidlab.study.target import Amount, Emulated, Live, Modelled
@@ -59,7 +60,7 @@ class Cell:
     seed: int
     purpose: str = "sweep"
 
-    @property
+    @cached_property
     def name(self) -> str:
         """A readable identity, unique within a run."""
         return cell_name(self.target, self.array.name, self.workload.name, self.load, self.repeat)
