@@ -192,12 +192,12 @@ def group(controller: Path, **settings: str) -> Iterator[Path]:
             path.rmdir()
 
 
-def raidlab(*words: str | Path, inside: Path | None = None) -> dict[str, Any]:
+def raidlab(*words: str | Path, inside: Path | None = None, timeout_s: float = _TIMEOUT_S) -> dict[str, Any]:
     """What a command answers in JSON; ``inside`` is the control group it runs in."""
     command = [*CLI, *map(str, words), "--json"]
     if inside is not None:
         command = ["sh", "-c", f'echo $$ > {inside}/cgroup.procs && exec "$@"', "sh", *command]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
     if not done.stdout:
         raise UnavailableError(f"{' '.join(map(str, words))}: {done.stderr.strip().splitlines()[-1:]}")
     return dict(json.loads(done.stdout))

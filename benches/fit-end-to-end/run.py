@@ -53,6 +53,8 @@ LIMIT = 400
 SPINDLE, SPEED = Path(__file__).resolve().parents[2] / "devices" / "hdd-7200-bare.toml", 20.0
 # Of the disk's own time.
 SPINDLE_BUDGET_NS = 900_000_000_000
+# Above what a fit and a run take; what takes longer hangs.
+_TIMEOUT_S = 1800.0
 KINDS = ("loop", "zram", "file", "limited", "emulated")
 
 
@@ -153,13 +155,12 @@ def measured(kind: str, budget: str, place: Path) -> tuple[float, dict[tuple[str
         else:
             rig = made.enter_context(rig_of(kind))
             given_up = ["--destroy", rig.target] if rig.destroy else []
-            document = raidlab(
-                "device", "fit", rig.target, *given_up, "--quick", "--budget", budget, "--out", file, inside=rig.inside
-            )
+            fit = ["device", "fit", rig.target, *given_up, "--quick", "--budget", budget, "--out", file]
+            document = raidlab(*fit, inside=rig.inside, timeout_s=_TIMEOUT_S)
         study.write_text(toml_text(study_of(kind, rig.window)), encoding="utf-8")
         words = [word for one in ["sim", *rig.on] for word in ("--on", one)]
         words += [word for one in rig.on if rig.destroy for word in ("--destroy", one)]
-        raidlab("run", study, *words, "--out", place / "runs", inside=rig.inside)
+        raidlab("run", study, *words, "--out", place / "runs", inside=rig.inside, timeout_s=_TIMEOUT_S)
         folders = [one for one in (place / "runs").iterdir() if one.is_dir() and not one.is_symlink()]
         rates: dict[tuple[str, str, int], dict[bool, float]] = {}
         for row in analyse(folders[0]).table.iter_rows(named=True):

@@ -43,9 +43,10 @@ class FoundBuffer:
 
     segments: int
     """Reads that may come between two of the same place, of which the second is answered at once, and one; 0: never."""
-    reads_ahead: bool
+    streams: bool
+    """Whether reads on end, one after another, are answered at once: they wait for what is just being read ahead."""
     ahead_sectors: int
-    """How far it has read on when it had time to."""
+    """How far it has read on when it had time to; 0 where it does not read ahead."""
     hit_ns: float
     ns_per_byte: float
     """Of the way to the host, from reads answered at once."""
@@ -87,12 +88,12 @@ def found_buffer(table: Turntable, *, writes: bool) -> FoundBuffer:
     ns_per_byte = _ns_per_byte(subject, places) if caches else 0.0
     begin = int(places(1)[0])
     stream = subject.ask_each(begin + 4 * KIB * np.arange(400), "read", 4 * KIB)
-    reads_ahead = float(np.median(stream.took_ns)) < at_once_ns + 4 * KIB * ns_per_byte
+    streams = float(np.median(stream.took_ns)) < at_once_ns + 4 * KIB * ns_per_byte
     count, size = _cached(table, places, at_once_ns, ns_per_byte) if writes else (None, 0)
     return FoundBuffer(
         segments=segments,
-        reads_ahead=reads_ahead,
-        ahead_sectors=_ahead(table, places, at_once_ns, hit_ns) if caches and reads_ahead else 0,
+        streams=streams,
+        ahead_sectors=_ahead(table, places, at_once_ns, hit_ns) if caches else 0,
         hit_ns=hit_ns,
         ns_per_byte=ns_per_byte,
         cached_writes=count,
@@ -196,6 +197,8 @@ def settled(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int, 
     """
     loops = [one for one in fitted if one.situation.op == "write" and one.situation.is_anywhere]
     loops = [one for one in loops if not one.situation.arrivals and one.situation.depth in _SETTLE_DEPTHS]
+    # Of long ones, more is to be known: how data and medium overlap.
+    loops = [one for one in loops if one.situation.size_bytes == 4 * KIB]
     if not loops:
         return None
 
@@ -211,6 +214,20 @@ def settled(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int, 
         middle = (low + high) / 2
         low, high = (middle, high) if faster(middle) > 0 else (low, middle)
     return round((low + high) / 2, 3)
+
+
+def longer_after_writes_ms(device: Mapping[str, Plain], fitted: Sequence[Measured], seed: int) -> float:
+    """How much longer a read takes that comes after a write than one after a read: by reads in mixes, one at a time.
+
+    Of a disk whose writes are on the medium when they are answered: elsewhere a read waits for the one before it.
+    """
+    found = []
+    for one in fitted:
+        asked = one.situation
+        if asked.reads is not None and (asked.op, asked.size_bytes, asked.depth) == ("read", 4 * KIB, 1):
+            longer_ns = one.mean_ns - as_long(device, one, seed).mean_ns
+            found.append(longer_ns / 1e6 / (1 - asked.reads))
+    return float(np.median(found)) if found else 0.0
 
 
 _SETTLE_DEPTHS, _MOST_SETTLE_MS, _HALVINGS = (1, 8), 2.0, 6

@@ -15,7 +15,7 @@ from operator import mul
 
 import numpy as np
 
-from raidlab.measure.fit.electronics import FoundBuffer, found_buffer, ordered, settled
+from raidlab.measure.fit.electronics import FoundBuffer, found_buffer, longer_after_writes_ms, ordered, settled
 from raidlab.measure.fit.rotation import PERIODIC, Rotation, Turntable, rotation_of
 from raidlab.measure.fit.seeks import SeekCurve, seek_curve
 from raidlab.measure.fit.table import Measured
@@ -101,6 +101,10 @@ def spindle_device(found: Spindle, fitted: Sequence[Measured], seed: int) -> dic
         if settle_ms is not None:
             device["write_settle_ms"] = settle_ms
             told["write_settle_ms"] = {"status": "fitted", "why": "the rate of random writes"}
+    commands = device.get("commands")
+    if found.buffer.cached_writes == 0 and isinstance(commands, dict):
+        after_ms = commands["read_miss_after_write_ms"] + longer_after_writes_ms(device, fitted, seed)
+        device["commands"] = commands | {"read_miss_after_write_ms": max(0.0, round(after_ms, 4))}
     if found.buffer.cached_writes is None:
         device["reads_only"] = True
         told["reads_only"] = {"status": "measured", "why": "it was not to be written"}
@@ -151,13 +155,14 @@ def _electronics(found: Spindle) -> dict[str, Plain]:
             commands |= {f"{op}_hit_after_{after}_ms": at_once_ms, f"{op}_miss_after_{after}_ms": miss_ms}
     if not buffer.segments and not buffer.cached_bytes:
         return {"read_overhead_ms": miss_ms, "write_overhead_ms": miss_ms}
+    reads_ahead = buffer.ahead_sectors > 0
     kept: dict[str, Plain] = {
         "segments": max(1, buffer.segments),
-        "segment_sectors": buffer.ahead_sectors + 1 if buffer.reads_ahead else _SEGMENT_BYTES // sector,
-        "read_ahead": "segment" if buffer.reads_ahead else "none",
-        "read_ahead_on_hit": buffer.reads_ahead,
-        "almost_read_hits": buffer.reads_ahead,
-        "almost_read_hit_sectors": _ALMOST_BYTES // sector if buffer.reads_ahead else 0,
+        "segment_sectors": buffer.ahead_sectors + 1 if reads_ahead else _SEGMENT_BYTES // sector,
+        "read_ahead": "segment" if reads_ahead else "none",
+        "read_ahead_on_hit": reads_ahead,
+        "almost_read_hits": buffer.streams,
+        "almost_read_hit_sectors": _ALMOST_BYTES // sector if buffer.streams else 0,
         "stop_within_sector": True,
     }
     if buffer.in_order:
@@ -227,11 +232,11 @@ def _provenance(found: Spindle, order_error: float) -> dict[str, Plain]:
         "bus": fitted("reads from the buffer of two sizes; writes as reads"),
         "buffer.segments": fitted("so many other reads drive one out"),
         "buffer.segment_sectors": fitted("so far had it read ahead when it had time to")
-        if buffer.reads_ahead
+        if buffer.ahead_sectors
         else assumed("2 MiB, a common size"),
-        "buffer.read_ahead": fitted("reads on end"),
+        "buffer.read_ahead": fitted("what it has beyond a read when it had time to"),
         "buffer.read_ahead_on_hit": assumed("as buffer.read_ahead"),
-        "buffer.almost_read_hits": assumed("as buffer.read_ahead"),
+        "buffer.almost_read_hits": fitted("reads on end, one after another"),
         "buffer.almost_read_hit_sectors": assumed("128 KiB"),
         "buffer.stop_within_sector": assumed("a sector takes next to nothing"),
     }

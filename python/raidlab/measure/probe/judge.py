@@ -15,14 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from raidlab.measure.probe.ask import ProbeTest
+from raidlab.measure.probe.ask import PAGE, ProbeTest
 from raidlab.measure.probe.hypotheses import Hypothesis, log_priors
 from raidlab.measure.probe.predict import Predictor
 
 Values = npt.NDArray[np.float64]
 
-# Of a logarithm of a rate: what a model is off, with known members and without.
-SIGMA_KNOWN, SIGMA_UNKNOWN = 0.06, 0.10
+# Of a logarithm of a rate: what a model is off, with known members and without; and of writes longer than a page, which
+# md gathers into rows as they happen to meet.
+SIGMA_KNOWN, SIGMA_UNKNOWN, SIGMA_LONG_WRITES = 0.06, 0.10, 0.30
 # How far the scale may be from 1 where members are known, as a logarithm.
 _MOST_SCALE = 0.05
 _MOST_RESIDUAL = 4.0
@@ -63,7 +64,7 @@ class Judge:
     ) -> None:
         """``member_error``: what the members' own file says that it is off, as a share."""
         self.found, self.predictor, self.known = list(found), predictor, known
-        self.sigma = max(SIGMA_KNOWN, member_error) if known else SIGMA_UNKNOWN
+        self._sigma = max(SIGMA_KNOWN, member_error) if known else SIGMA_UNKNOWN
         self._most_scale = max(_MOST_SCALE, member_error)
         self.asked: list[AskedTest] = []
         self._priors = np.array(log_priors(found))
@@ -96,13 +97,19 @@ class Judge:
         self._predicted = np.repeat(self._predicted, sizes, axis=0)
         self._costs = np.repeat(self._costs, sizes)
 
+    def _sigmas(self, tests: Sequence[ProbeTest]) -> Values:
+        """What a model is off in each of these."""
+        long = [test.op == "write" and test.size_bytes > PAGE for test in tests]
+        return np.where(long, max(self._sigma, SIGMA_LONG_WRITES), self._sigma)
+
     def residuals(self, index: int) -> Values:
         """Of each test, in sigma."""
         return np.asarray(self._residuals()[index])
 
     def predicted(self, index: int) -> Values:
         """Logarithms of the rates that a hypothesis predicts, with the scale that suits it."""
-        return np.array([asked.log_rate for asked in self.asked]) - self.sigma * self.residuals(index)
+        sigmas = self._sigmas([asked.test for asked in self.asked])
+        return np.array([asked.log_rate for asked in self.asked]) - sigmas * self.residuals(index)
 
     def _scales(self, op: str) -> Values:
         """The free scale of each hypothesis for an operation, as a logarithm."""
@@ -117,7 +124,7 @@ class Judge:
         observed = np.array([asked.log_rate for asked in self.asked])
         scales = {op: self._scales(op) for op in ("read", "write")}
         scale = np.column_stack([scales[asked.test.op] for asked in self.asked])
-        return np.asarray((observed - self._predicted - scale) / self.sigma)
+        return np.asarray((observed - self._predicted - scale) / self._sigmas([asked.test for asked in self.asked]))
 
     def _weigh(self) -> None:
         costs = np.sum(np.minimum(self._residuals() ** 2, _MOST_RESIDUAL**2), axis=1) / 2
@@ -130,7 +137,7 @@ class Judge:
             [self.predictor.log_rate(test, self.found[index]) + scales[test.op][index] for test in tests]
             for index in order
         ]
-        return np.asarray(rows) / self.sigma
+        return np.asarray(rows) / self._sigmas(tests)
 
     @property
     def probabilities(self) -> Values:

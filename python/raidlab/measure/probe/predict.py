@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -60,6 +60,13 @@ def shares_of(test: Reach, one: Hypothesis) -> Signature:
     return f"{one.shape.level} {one.shape.detail}", tuple(renamed)
 
 
+def named_first(one: Hypothesis) -> Hypothesis:
+    """Of two arrays that differ in the order of their members only, the one that stands for both."""
+    if one.shape.detail != "parity_last":
+        return one
+    return replace(one, shape=replace(one.shape, detail="parity_first"))
+
+
 @dataclass
 class Predictor:
     """Predictions with members of one kind, each made once."""
@@ -72,6 +79,7 @@ class Predictor:
 
     def log_rate(self, test: ProbeTest, one: Hypothesis) -> float:
         """The logarithm of the requests a second."""
+        one = named_first(one)
         key: tuple[object, ...] = (
             test.op,
             test.size_bytes,
