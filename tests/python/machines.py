@@ -34,6 +34,11 @@ def address(number: int) -> str:
     return f"{NET}.{11 + number}"
 
 
+def unplug(number: int) -> None:
+    """Pull the cable of the machine of this number: nobody is told, it is only heard of no more."""
+    _ip("link", "set", f"rl-net{number}", "down")
+
+
 @contextmanager
 def namespaces(count: int) -> Iterator[list[list[str]]]:
     """Network namespaces on one bridge, as so many machines: what a command in each begins with."""

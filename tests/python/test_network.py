@@ -45,7 +45,8 @@ def _answer(host: str, leaf: int, read: float) -> Part:
         "measure": {"requests": 300 * (1 + leaf)},
         "workload": {"read": read, "size": {"kind": "fixed", "bytes": 4096}, "address": {"kind": "uniform"}},
     }
-    return Part(host, cell_answer(run_request(json.dumps(request))), 1_000 + 2_000_000 * leaf, leaf)
+    begun_ns = 1_000 + 2_000_000 * leaf
+    return Part(host, cell_answer(run_request(json.dumps(request))), begun_ns, leaf, begun_ns)
 
 
 def test_rows_tell_readers_from_writers_and_a_lost_host_from_the_rest() -> None:

@@ -1,6 +1,9 @@
 //! Several machines that begin together: each waits, all ready, for a moment of its own clock.
 //!
-//! Invariant: nothing of the load is begun before that moment, and whoever waits is asked whether the run goes on.
+//! Invariants:
+//! - Nothing of the load is begun before that moment, and whoever waits is asked whether the run goes on.
+//! - Who was late for it goes by a clock that started at that moment all the same: its warm-up is shorter, and windows
+//!   that are so long by the clock open and close at one time everywhere.
 
 use crate::config::{OnProgress, RunProgress, RunStage, PULSE};
 use crate::error::LiveError;
@@ -39,6 +42,12 @@ pub(crate) fn wait(begin_at_unix_ns: Option<u64>, observer: OnProgress<'_>) -> C
 pub(crate) fn unix_ns() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// The clock of a run that was to begin at a moment and has begun at another.
+pub(crate) fn clock_since(begin_at_unix_ns: Option<u64>, started: Clock, began_unix_ns: u64) -> Clock {
+    let late_ns = begin_at_unix_ns.map_or(0, |at| began_unix_ns.saturating_sub(at));
+    started.earlier_by(Duration::from_ns(late_ns))
 }
 
 /// When a clock was started, by the machine's clock. A thread that is held up between its two looks finds it too late:

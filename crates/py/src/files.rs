@@ -19,7 +19,7 @@ fn answer<'py>(py: Python<'py>, seed: u64, result: &FilesResult) -> PyResult<Bou
     let answer = json!({
         "engine": "files",
         "seed": seed,
-        "facts": {"directories": result.directories, "began_unix_ns": result.read.began_unix_ns},
+        "facts": {"directories": result.directories, "began_unix_ns": result.began_unix_ns},
         "checks": result.content.iter().collect::<Vec<_>>(),
         "stopped_by": result.stopped_by.as_ref().map(ToString::to_string),
         "interrupted": result.interrupted,

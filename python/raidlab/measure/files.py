@@ -9,10 +9,11 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raidlab.directory import Directory
 from raidlab.errors import CellFailedError, InputError, RefusedError
@@ -20,7 +21,7 @@ from raidlab.histogram import Histogram
 from raidlab.measure.turns import Row, Turns, in_turns
 from raidlab.measure.words import said_of_flag
 from raidlab.results.answer import CheckAnswer, worst_checks
-from raidlab.run.files import FilesRead, FilesResult, measure_files
+from raidlab.run.files import FilesResult, measure_files
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.members import remove_file_set
 from raidlab.run.progress import Progress
@@ -31,7 +32,12 @@ from raidlab.stats.percentile import percentile_of_repeats
 from raidlab.study.cell import FilesCell, FilesWarmup, GivenFiles, MadeFiles
 from raidlab.study.expand import derive_seed
 
+if TYPE_CHECKING:
+    from raidlab.measure.hosts import Hosts
+
 PERCENTILES = (50.0, 90.0, 99.0)
+# The argument of the command line that names files and directories.
+PATHS = "PATH"
 
 
 @dataclass(frozen=True)
@@ -65,30 +71,37 @@ def files_of(paths: Sequence[str], made: MadeFiles) -> MadeFiles | GivenFiles:
     found = [Path(path) for path in paths]
     for path in found:
         if not path.exists():
-            raise InputError.one(
-                "PATH", "there is no such file or directory", value=f"'{path}'", accepted="a directory"
-            )
+            raise InputError.one(PATHS, "there is no such file or directory", value=f"'{path}'", accepted="a directory")
     directories = [path for path in found if path.is_dir()]
     if directories and len(directories) < len(found):
         other = next(path for path in found if not path.is_dir())
         message = "is a file, and others are directories"
-        raise InputError.one("PATH", message, value=f"'{other}'", accepted="directories to make files in, or files")
+        raise InputError.one(PATHS, message, value=f"'{other}'", accepted="directories to make files in, or files")
     if not directories:
         return GivenFiles(paths=found)
     return made.model_copy(update={"directories": directories, "keep": True})
 
 
-def measure_whole_files(plan: FilesPlan, *, progress: Progress, stop: StopFlag) -> FilesOutcome:
-    """Write the files where they are raidlab's to make, then read them with every number of readers, in turns."""
+def measure_whole_files(
+    plan: FilesPlan, *, progress: Progress, stop: StopFlag, hosts: Hosts | None = None
+) -> FilesOutcome:
+    """Write the files where they are raidlab's to make, then read them with every number of readers, in turns.
+
+    With ``hosts`` each of them does all of that at once, with files of its own.
+    """
     files = plan.cell.files
     _check(plan)
+
+    def measured(cell: FilesCell) -> FilesResult:
+        return _measured(lambda: measure_files(cell, lambda _share: not stop()) if hosts is None else hosts.files(cell))
+
     try:
-        written = _write(plan.cell, progress, stop) if isinstance(files, MadeFiles) else None
+        written = _write(plan.cell, progress, measured) if isinstance(files, MadeFiles) else None
 
         def run(readers: int, repeat: int) -> FilesResult:
             # The files stay those of the seed they were made from; only the order of a random reading differs.
             del repeat
-            return _measured(plan.cell.model_copy(update={"readers": readers}), stop)
+            return measured(plan.cell.model_copy(update={"readers": readers}))
 
         turns = in_turns(
             plan.readers,
@@ -99,9 +112,12 @@ def measure_whole_files(plan: FilesPlan, *, progress: Progress, stop: StopFlag) 
             progress=progress,
             stop=stop,
         )
+        if hosts is not None:
+            hosts.say_lost(turns)
         return FilesOutcome(turns, written)
     finally:
-        for directory in files.directories if isinstance(files, MadeFiles) else ():
+        # What hosts make is theirs to remove.
+        for directory in files.directories if isinstance(files, MadeFiles) and hosts is None else ():
             with suppress(OSError), Directory.open(directory) as around:
                 remove_file_set(around)
 
@@ -117,38 +133,40 @@ def _check(plan: FilesPlan) -> None:
         raise InputError.one("--order", message, value=f"'{cell.order}'", accepted="it with --runtime, or once")
 
 
-def _write(cell: FilesCell, progress: Progress, stop: StopFlag) -> FilesResult | None:
+def _write(cell: FilesCell, progress: Progress, measured: Callable[[FilesCell], FilesResult]) -> FilesResult | None:
     """Make the files, which is a measurement too; None where that is to stop."""
     progress.note("writing the files")
     try:
-        return _measured(cell.model_copy(update={"readers": 0, "warmup": FilesWarmup()}), stop)
+        return measured(cell.model_copy(update={"readers": 0, "warmup": FilesWarmup()}))
     except KeyboardInterrupt:
         return None
     except CellFailedError as error:
         if error.kind == "bad_input":
             raise InputError.one("", str(error)) from None
         if error.kind == "stopped":
-            raise InputError.one("PATH", str(error)) from None
+            raise InputError.one(PATHS, str(error)) from None
         raise
 
 
-def _measured(cell: FilesCell, stop: StopFlag) -> FilesResult:
+def _measured(measure: Callable[[], FilesResult]) -> FilesResult:
     try:
-        result = measure_files(cell, lambda _share: not stop())
+        result = measure()
     except RefusedError as error:
-        raise RefusedError(f"PATH: {error}") from None
+        raise RefusedError(f"{PATHS}: {error}") from None
     except CellFailedError as error:
-        raise said_of_flag(error, "PATH") from None
+        raise said_of_flag(error, PATHS) from None
     check_ended(result.stopped_by, interrupted=result.interrupted)
     return result
 
 
 def reading_rows(outcome: FilesOutcome) -> list[Row]:
-    """One row a number of readers; times are those of opening and reading a whole file."""
-    return [_row(readers, [one.read for one in found]) for readers, found in outcome.turns.results.items() if found]
+    """One row a number of readers (of each host); times are those of opening and reading a whole file."""
+    return [_row(readers, found) for readers, found in outcome.turns.results.items() if found]
 
 
-def _row(readers: int, reads: list[FilesRead]) -> Row:
+def _row(readers: int, results: list[FilesResult]) -> Row:
+    reads = [result.read for result in results]
+    hosts = [len(result.facts.get("hosts", ())) or 1 for result in results]
     elapsed_ns = sum(read.elapsed_ns for read in reads)
     files, size = sum(read.files for read in reads), sum(read.bytes for read in reads)
     row: Row = {
@@ -157,7 +175,9 @@ def _row(readers: int, reads: list[FilesRead]) -> Row:
         "files": files,
         "bytes": size,
         "elapsed_ns": elapsed_ns,
-        "in_flight_mean": sum((read.in_flight or 0.0) for read in reads) / len(reads),
+        # Of each host, as the readers are.
+        "in_flight_mean": sum((read.in_flight or 0.0) / count for read, count in zip(reads, hosts, strict=True))
+        / len(reads),
     }
     rates = (
         ("files_per_s", files, [read.files_per_s or 0 for read in reads]),
@@ -182,5 +202,8 @@ def _mean_figure(name: str, parts: list[tuple[float, int]]) -> Figure:
 
 
 def findings(outcome: FilesOutcome) -> list[CheckAnswer]:
-    """The worst verdict of each check over all readings."""
-    return worst_checks(check for result in outcome.results for check in (result.read.page_cache, *result.checks))
+    """The worst verdict of each check over all readings, and of hosts over how they wrote."""
+    written = outcome.written.checks if outcome.written is not None else []
+    return worst_checks(
+        [*written, *(check for result in outcome.results for check in (result.read.page_cache, *result.checks))]
+    )

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import time
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
@@ -25,28 +26,32 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from raidlab.errors import CellFailedError, InputError, RaidlabError
+from raidlab.errors import CellFailedError, EngineError, InputError, RaidlabError
 from raidlab.measure.copies import OPTION, CopyTaker
 from raidlab.measure.execute import members_at
-from raidlab.measure.merge import TOGETHER, Part, StreamsPart, merged, merged_streams
+from raidlab.measure.files import PATHS, files_of
+from raidlab.measure.merge import TOGETHER, HostPart, Part, merged, merged_files, merged_streams
 from raidlab.measure.places import Place, TargetSpec, wanted_targets
 from raidlab.run.dask import Cluster
+from raidlab.run.files import FilesResult, measure_files
 from raidlab.run.interrupt import StopFlag
-from raidlab.run.members import Members
+from raidlab.run.members import Members, made_folders
 from raidlab.run.runner import Answer, InlineRunner, run_request
 from raidlab.run.streams import StreamsResult, as_found_here, measure_streams
 from raidlab.run.target_facts import note_state_after, opened_member
-from raidlab.study.cell import StreamsCell
+from raidlab.study.cell import FilesCell, GivenFiles, MadeFiles, StreamsCell
 from raidlab.study.expand import derive_seed
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from raidlab.measure.request import MeasureRequest
+    from raidlab.measure.turns import Turns
     from raidlab.results.answer import CellAnswer, CheckAnswer
     from raidlab.results.facts import HostFacts, Member
 
 T = TypeVar("T")
+OnHosts = TypeVar("OnHosts", FilesCell, StreamsCell)
 
 # Between two machines' clocks so many answers are taken, and the quickest one is believed.
 _CLOCK_LOOKS = 9
@@ -68,6 +73,7 @@ class HostAgent:
         self._session = session
         self._made = ExitStack()
         self._places: list[Place] = []
+        self._files: MadeFiles | GivenFiles | None = None
 
     def open(self, words: Sequence[str], destroy: Sequence[str], file_bytes: int, *, writes: bool) -> list[TargetSpec]:
         """Look at the targets as this machine sees them."""
@@ -86,6 +92,23 @@ class HostAgent:
     def streams(self, cell: StreamsCell, *, keep: bool) -> StreamsResult:
         """Run streams between ends of this machine, to their end or until this measurement is stopped."""
         return measure_streams(as_found_here(cell), lambda _share: self._session not in _STOPPED, keep=keep)
+
+    def open_files(self, paths: Sequence[str], made: MadeFiles) -> str:
+        """Look at files as this machine sees them, or make room for some; which of the two it is."""
+        self._files = files_of(paths, made)
+        if isinstance(self._files, MadeFiles):
+            # Several machines may well have the same directory.
+            folders = self._made.enter_context(made_folders(self._files.directories, PATHS))
+            places = [folder / "files-0" for folder in folders]
+            for place in places:
+                place.mkdir(0o700)
+            self._files = self._files.model_copy(update={"directories": places})
+        return self._files.kind
+
+    def files(self, cell: FilesCell) -> FilesResult:
+        """Write or read this machine's files, to the end or until this measurement is stopped."""
+        own = cell.model_copy(update={"files": self._files})
+        return measure_files(own, lambda _share: self._session not in _STOPPED)
 
     def facts(self, targets: list[Any]) -> list[Member]:
         """What the engine found of the targets, and what this machine knows besides."""
@@ -244,6 +267,11 @@ class Hosts:
         """What is to be said of hosts that were lost on the way."""
         return [f"host {host.name} ({host.address}) is lost" for host in self.hosts if host.is_lost]
 
+    def say_lost(self, turns: Turns[Any, Any]) -> None:
+        """What was measured in turns to its end has failed nevertheless, if hosts were lost meanwhile."""
+        if self.lost and turns.status == "complete":
+            turns.status, turns.failure = "failed", "; ".join(self.lost)
+
     @property
     def living(self) -> list[LoadHost]:
         """Those that are not lost."""
@@ -285,6 +313,8 @@ class Hosts:
                 raise InputError(
                     [replace(problem, message=f"on {host.name}: {problem.message}") for problem in error.problems]
                 ) from None
+            except EngineError as error:
+                raise self._said_of(host, error) from None
             except RaidlabError:
                 raise
             except (OSError, ValueError, RuntimeError) as error:
@@ -293,6 +323,17 @@ class Hosts:
             if self._is_gone(host):
                 host.is_lost = True
                 raise HostLostError
+
+    def _said_of(self, host: LoadHost, error: EngineError) -> EngineError:
+        """A host's error, where its targets are some of those of all."""
+        target = re.match(r"targets\[(\d+)\]", error.key)
+        key = error.key if target is None else f"targets[{int(target[1]) + self._before(host)}]"
+        said = f"on {host.name}: {error.message}" if target is None else error.message
+        return type(error)(f"{key}: {said}" if key else said, error.kind, key)
+
+    def _before(self, host: LoadHost) -> int:
+        """How many targets are before a host's own, among those of all."""
+        return sum(other.targets for other in self.hosts[: self.hosts.index(host)])
 
     def _is_gone(self, host: LoadHost, within_s: float = 0.0) -> bool:
         """Whether the scheduler knows a host no more, now or a moment later: it may hear of it after we do."""
@@ -370,7 +411,39 @@ class Hosts:
 
     def streams(self, cell: StreamsCell, *, keep: bool) -> StreamsResult:
         """The same with streams: each host runs all of them, between ends of its own."""
-        return self._in_time(lambda: self._streams_once(cell, keep=keep), lambda result: result.checks)
+
+        def once() -> tuple[StreamsResult, int]:
+            parts, late_ns = self._begun(cell, lambda agent, own: agent.streams(own, keep=keep))
+            return merged_streams(parts), late_ns
+
+        return self._in_time(once, lambda result: result.checks)
+
+    def open_files(self, paths: Sequence[str], made: MadeFiles) -> MadeFiles | GivenFiles:
+        """What the paths mean on all of them: directories to make files in, or files that are there."""
+        kinds = {host.name: kind for host, kind in self.ask(lambda host: host.agent.open_files(paths, made))}
+        self._need_all()
+        if len(set(kinds.values())) > 1:
+            says = {"made": "directories", "list": "files"}
+            raise InputError.one(
+                PATHS,
+                "is not the same on all hosts: " + ", ".join(f"{says[kind]} on {name}" for name, kind in kinds.items()),
+                value=f"'{' '.join(paths)}'",
+                accepted="directories on all of them, or files",
+            )
+        found = [Path(path) for path in paths]
+        if "list" in kinds.values():
+            return GivenFiles(paths=found)
+        return made.model_copy(update={"directories": found, "keep": True})
+
+    def files(self, cell: FilesCell) -> FilesResult:
+        """The same with whole files: each host reads its own, or writes them where nobody is to read."""
+
+        def once() -> tuple[FilesResult, int]:
+            parts, late_ns = self._begun(cell, lambda agent, own: agent.files(own))
+            return merged_files(parts), late_ns
+
+        # What has been written is there, and is not written again.
+        return self._in_time(once, lambda result: result.checks) if cell.readers else once()[0]
 
     def _in_time(self, once: Callable[[], tuple[T, int]], checks: Callable[[T], Sequence[CheckAnswer]]) -> T:
         for left in reversed(range(_TRIES)):
@@ -381,22 +454,24 @@ class Hosts:
             self._lead_ns = min(self._lead_ns + 2 * late_ns, _LONGEST_LEAD_NS)
         return answer
 
-    def _streams_once(self, cell: StreamsCell, *, keep: bool) -> tuple[StreamsResult, int]:
+    def _begun(self, cell: OnHosts, ask: Callable[[Any, OnHosts], Any]) -> tuple[list[HostPart[Any]], int]:
+        """What all that live answer to a cell that each runs as a whole, and by how much the last began too late."""
         begin_at_ns = time.time_ns() + self._lead_ns
         cells = {
             host.name: cell.model_copy(
                 update={
+                    # The same for as long as it lives: files that it has made are known by it.
                     "seed": derive_seed(cell.seed, f"host {number}"),
                     "begin_at_unix_ns": begin_at_ns + host.clock_offset_ns,
                 }
             )
-            for number, host in enumerate(self.living)
+            for number, host in enumerate(self.hosts)
         }
         parts = [
-            StreamsPart(host.name, result, result.facts["began_unix_ns"] - host.clock_offset_ns)
-            for host, result in self.ask(lambda host: host.agent.streams(cells[host.name], keep=keep))
+            HostPart(host.name, result, result.facts["began_unix_ns"] - host.clock_offset_ns)
+            for host, result in self.ask(lambda host: ask(host.agent, cells[host.name]))
         ]
-        return merged_streams(parts), max(part.began_ns for part in parts) - begin_at_ns
+        return parts, max(part.began_ns for part in parts) - begin_at_ns
 
     def _run_once(self, asked: dict[str, Any], reads: Mapping[str, float] | None) -> tuple[CellAnswer, int]:
         """The answer of all that live, and by how much the last of them began too late."""
@@ -407,8 +482,9 @@ class Hosts:
         for host, answer in self.ask(lambda host: host.agent.run(texts[host.name]), texts):
             began_ns = answer["facts"]["engine"]["began_unix_ns"] - host.clock_offset_ns
             late_ns = max(late_ns, began_ns - begin_at_ns)
-            before = sum(other.targets for other in self.hosts[: self.hosts.index(host)])
-            parts.append(Part(host.name, answer, began_ns + warmup_ns, before))
+            # Counted from the moment asked for, whoever was late.
+            opened_ns = begin_at_ns + warmup_ns
+            parts.append(Part(host.name, answer, opened_ns, self._before(host), began_ns))
         return merged(parts, asked["seed"], len(asked["targets"])), late_ns
 
     def _shares(self, asked: dict[str, Any], begin_at_ns: int, reads: Mapping[str, float] | None) -> dict[str, str]:

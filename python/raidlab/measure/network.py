@@ -55,14 +55,14 @@ class StepAnswer(NamedTuple):
     answer: CellAnswer
 
     @property
-    def opened_ns(self) -> dict[str, int]:
-        """The hosts that did take part, and when the window of each opened."""
-        return {host["name"]: host["opened_unix_ns"] for host in self.answer["facts"]["hosts"]}
+    def began_ns(self) -> dict[str, int]:
+        """The hosts that did take part, and when each began."""
+        return {host["name"]: host["began_unix_ns"] for host in self.answer["facts"]["hosts"]}
 
     @property
     def is_whole(self) -> bool:
         """Whether none was lost in it."""
-        return set(self.opened_ns) == set(self.reads)
+        return set(self.began_ns) == set(self.reads)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class NetworkRow:
     fastest_mb_s: float
     """Among the machines."""
     apart_ms: float
-    """How far apart at most the windows of its hosts opened."""
+    """How far apart at most its hosts began."""
 
 
 @dataclass(frozen=True)
@@ -141,12 +141,11 @@ def measure_network(asked: MeasureRequest, hosts: Hosts, *, progress: Progress, 
             progress=progress,
             stop=stop,
         )
+    hosts.say_lost(turns)
     leaves = {host.name: leaf for leaf, host in enumerate(hosts.hosts)}
     done = {step: [one for one in found if one is not None] for step, found in turns.results.items()}
     rows = [row for step, found in done.items() for row in _rows(step, found, leaves)]
     checks = worst_checks(check for found in done.values() for one in found for check in one.answer["checks"])
-    if turns.status == "complete" and hosts.lost:
-        return NetworkOutcome(rows, checks, "failed", "; ".join(hosts.lost))
     return NetworkOutcome(rows, checks, turns.status, turns.failure)
 
 
@@ -169,12 +168,12 @@ def _row(test: str, work: Work, each: Sequence[StepAnswer], leaves: dict[str, in
     share = float(work == "read")
     totals, rates, machines, apart_ns = [], [], 0, 0
     for one in each:
-        opened_ns, members, mb_s = one.opened_ns, one.answer["members"], 1000 / one.answer["elapsed_ns"]
-        mine = [members[leaves[name]] for name in opened_ns if one.reads[name] == share]
+        began_ns, members, mb_s = one.began_ns, one.answer["members"], 1000 / one.answer["elapsed_ns"]
+        mine = [members[leaves[name]] for name in began_ns if one.reads[name] == share]
         rates += [mb_s * (member["read_bytes"] if share else member["write_bytes"]) for member in mine]
         totals.append(mb_s * one.answer[work]["bytes"])
         machines = len(mine)
-        apart_ns = max(apart_ns, max(opened_ns.values()) - min(opened_ns.values()))
+        apart_ns = max(apart_ns, max(began_ns.values()) - min(began_ns.values()))
     if not machines:
         return None
     interval = mean_interval(totals) if len(totals) > 1 else None

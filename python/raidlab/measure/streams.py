@@ -99,8 +99,8 @@ def measure_all_streams(
     turns = in_turns(
         list(cells), plan.repeats, run, seed=plan.cell.seed, title="running streams", progress=progress, stop=stop
     )
-    if hosts is not None and hosts.lost and turns.status == "complete":
-        turns.status, turns.failure = "failed", "; ".join(hosts.lost)
+    if hosts is not None:
+        hosts.say_lost(turns)
     return turns
 
 

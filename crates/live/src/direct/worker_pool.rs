@@ -109,8 +109,10 @@ impl<'a> WorkerPool<'a> {
             if called_off {
                 self.shared.stop();
             }
-            let clock = *clock.get_or_init(|| is_complete.then(Clock::start));
-            began_unix_ns = clock.map_or_else(begin::unix_ns, begin::began_unix_ns_of);
+            let started = is_complete.then(Clock::start);
+            began_unix_ns = started.map_or_else(begin::unix_ns, begin::began_unix_ns_of);
+            let since = |started| begin::clock_since(self.config.begin_at_unix_ns, started, began_unix_ns);
+            let clock = *clock.get_or_init(|| started.map(since));
             let interrupted = clock.is_some_and(|clock| self.watch(clock, &mut devices, observer)) || called_off;
             let join = |handle: Handle<'_>| handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             let outcomes: Vec<Outcome> = handles.into_iter().filter_map(join).collect();

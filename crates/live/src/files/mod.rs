@@ -136,7 +136,7 @@ fn run_made(config: &FilesConfig, observer: OnProgress<'_>) -> Result<FilesResul
     let mut result = FilesResult { size_bytes: sizes.clone(), directory, ..FilesResult::default() };
     result.directories = directories.iter().zip(&direct).map(|(path, &direct)| facts_of(path, direct, true)).collect();
     if !missing.is_empty()
-        && !fill(config.seed, &mut sets, &direct, &missing, (*sync, &mut buffers[0]), &mut result, observer)
+        && !fill(config, &mut sets, &direct, &missing, (*sync, &mut buffers[0]), &mut result, observer)
     {
         return Ok(result);
     }
@@ -228,7 +228,7 @@ fn missing(seed: u64, sets: &mut [Set], files: &[PlannedFile]) -> Result<Vec<Pla
 
 /// Writes what is missing; whether the run goes on.
 fn fill(
-    seed: u64,
+    config: &FilesConfig,
     sets: &mut [Set],
     direct: &[bool],
     missing: &[PlannedFile],
@@ -236,10 +236,15 @@ fn fill(
     result: &mut FilesResult,
     observer: OnProgress<'_>,
 ) -> bool {
+    // Several machines that only write do it at one time.
+    if config.readers == 0 && !result.goes_on(Ok(begin::wait(config.begin_at_unix_ns, observer))) {
+        return false;
+    }
     let total = missing.iter().map(|file| file.size_bytes).sum();
     let mut progress = ByteProgress::new(RunStage::Filling, total, observer);
     let clock = Clock::start();
-    let mut filler = Filler { sets, direct, seed, sync, buffer, clock };
+    result.began_unix_ns = begin::began_unix_ns_of(clock);
+    let mut filler = Filler { sets, direct, seed: config.seed, sync, buffer, clock };
     let mut filled = FillResult { records: Vec::with_capacity(missing.len()), ..FillResult::default() };
     let outcome = filler.write_all(missing, &mut filled, &mut |bytes| progress.add(bytes));
     filled.elapsed_ns = clock.now().as_ns();
@@ -280,7 +285,11 @@ fn read(
         return;
     }
     let readers = buffers.into_iter().skip(1).enumerate().map(reader).collect();
-    let (found, compared, outcome) = readers::run(files, readers, limits, observer);
+    let clock = Clock::start();
+    let (found, compared, outcome) = readers::run(files, readers, limits, clock, observer);
+    if let Some(first) = found.records.first() {
+        result.began_unix_ns = begin::began_unix_ns_of(clock) + first.start_ns;
+    }
     result.read = found;
     result.content = Some(match (config.verify, first_sectors) {
         (Verify::Off, _) => not_compared("it was switched off", "Leave --verify off away."),

@@ -13,7 +13,6 @@ use super::content::FileCheck;
 use super::fill::SECTOR_BYTES;
 use super::read::{read_file, FileToRead};
 use super::result::{ReadRecord, ReadResult};
-use crate::begin::began_unix_ns_of;
 use crate::config::{OnProgress, RunProgress, RunStage};
 use crate::content::ContentReport;
 use crate::error::LiveError;
@@ -64,11 +63,12 @@ pub(super) fn run(
     files: &[FileToRead],
     readers: Vec<ListReader<'_>>,
     limits: ReadLimits,
+    clock: Clock,
     observer: OnProgress<'_>,
 ) -> (ReadResult, ContentReport, Result<ControlFlow<()>, LiveError>) {
     let shared = ReadRun {
         files,
-        clock: Clock::start(),
+        clock,
         tickets: AtomicU64::new(0),
         warmup: limits.warmup_files,
         last_ticket: limits.measure.files.map_or(u64::MAX, |n| limits.warmup_files.saturating_add(n)),
@@ -96,9 +96,7 @@ pub(super) fn run(
     }
     let warmup = shared.tickets.load(Ordering::Relaxed).min(shared.warmup);
     let failure = shared.failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut read = ReadResult::of(records, warmup);
-    read.began_unix_ns = read.records.first().map_or(0, |first| began_unix_ns_of(shared.clock) + first.start_ns);
-    (read, content, failure.map_or(Ok(outcome), Err))
+    (ReadResult::of(records, warmup), content, failure.map_or(Ok(outcome), Err))
 }
 
 impl ReadRun<'_> {

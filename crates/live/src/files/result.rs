@@ -23,6 +23,8 @@ pub struct FilesResult {
     pub fill: Option<FillResult>,
     /// How they were read.
     pub read: ReadResult,
+    /// When the first file that counts was begun, by the machine's clock: read, or written where none was; 0 if neither.
+    pub began_unix_ns: u64,
     /// Whether the observer stopped it.
     pub interrupted: bool,
     /// Whether the files held what raidlab wrote, where any were read.
@@ -98,8 +100,6 @@ pub struct ReadResult {
     pub records: Vec<ReadRecord>,
     /// Files that were read before and do not count.
     pub warmup_files: u64,
-    /// When the first of those that count was begun, by the machine's clock; 0 if none was.
-    pub began_unix_ns: u64,
     /// From the first start to the last end of those that count.
     pub elapsed_ns: u64,
     /// Times of opening.

@@ -13,7 +13,7 @@
 //! Reference: Documentation/virt/kvm/x86/timekeeping.rst of the kernel; clock_gettime(2).
 
 use raidlab_types::number::u64_from;
-use raidlab_types::Instant;
+use raidlab_types::{Duration, Instant};
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 use rustix::time::{clock_gettime, ClockId};
 use std::num::NonZeroU64;
@@ -46,6 +46,20 @@ impl Clock {
             None => {
                 tracing::debug!("the processor's counter is not trusted, falling back to the system's clock");
                 Clock::System(std::time::Instant::now())
+            }
+        }
+    }
+
+    /// The same, started that much earlier.
+    pub(crate) fn earlier_by(self, by: Duration) -> Clock {
+        match self {
+            Clock::Tsc { start, tick_ns } => {
+                let ticks = u64_from((u128::from(by.as_ns()) << 64) / u128::from(tick_ns));
+                Clock::Tsc { start: start.saturating_sub(ticks), tick_ns }
+            }
+            Clock::System(start) => {
+                let by = std::time::Duration::from_nanos(by.as_ns());
+                Clock::System(start.checked_sub(by).unwrap_or(start))
             }
         }
     }
@@ -190,6 +204,15 @@ mod tests {
             let slack = 1000 + most / 10_000;
             assert!(now + slack >= least && now <= most + slack, "{least} <= {now} <= {most} with {clock:?}");
         }
+    }
+
+    #[test]
+    fn one_that_started_earlier_is_ahead_by_that() {
+        let clock = Clock::start();
+        let earlier = clock.earlier_by(Duration::from_ns(5_000_000_000));
+        let (before, now, after) = (clock.now().as_ns(), earlier.now().as_ns(), clock.now().as_ns());
+        // A tick and its rounding.
+        assert!(now + 10 >= before + 5_000_000_000 && now <= after + 5_000_000_010, "{before} {now} {after}");
     }
 
     #[test]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -20,7 +22,8 @@ EXAMPLES = """\b
 Examples:
   raidlab measure files /mnt/disk/ --readers 1,2,4
   raidlab measure files /mnt/a/ /mnt/b/ --size table:50kB,100kB,500kB --count 360 --lists 12
-  raidlab measure files data/*.root --readers 1,8"""
+  raidlab measure files data/*.root --readers 1,8
+  raidlab measure files /mnt/box/ --cluster tcp://10.0.0.1:8786"""
 
 _LABEL, _WIDTH = 12, 9
 _OF_A_CHECK: tuple[Literal["verdict", "evidence", "mend"], ...] = ("verdict", "evidence", "mend")
@@ -46,6 +49,15 @@ def files(
     ] = False,
     runtime: Annotated[str | None, option("TIME", "No file is begun later. None by default.")] = None,
     repeats: Annotated[int, number("How often, in shuffled order.", 1, 100)] = 3,
+    cluster: Annotated[
+        str | None,
+        option(
+            "ADDRESS",
+            "Do it on all machines of this Dask cluster at once (tcp://HOST:8786): each makes files of its own, or "
+            "reads those that it has under these names, with so many readers.",
+        ),
+    ] = None,
+    hosts: Annotated[int | None, number("How many of its machines; all by default.", 1, 10_000)] = None,
     seed: Annotated[int, number("The root of all randomness.", 0, 2**63 - 1)] = 1,
     as_json: Annotated[bool, flag("--json", "Print the result as JSON instead of a table.")] = False,
 ) -> None:
@@ -54,6 +66,7 @@ def files(
     In directories, files are made, put out of the page cache, and removed afterwards. Files that are there are only
     read.
     """
+    from raidlab.cli.measure.requests import connected_hosts, refuse_hosts_alone
     from raidlab.measure.files import FilesPlan, files_of, measure_whole_files
     from raidlab.measure.words import parse_counts, parse_kind, parse_with, validated
     from raidlab.run.interrupt import StopFlag, catching_signals
@@ -66,7 +79,7 @@ def files(
     made = validated(MadeFiles, {"directories": [], **sizes})
     duration = None if runtime is None else parse_with(parse_time_ns, "--runtime", runtime, TIME_ACCEPTED)
     asked = {
-        "files": files_of(paths, made),
+        "files": made,
         "seed": seed,
         "lists": lists,
         "order": order,
@@ -77,10 +90,14 @@ def files(
         "measure": FilesMeasure(duration=duration),
     }
     cell = validated(FilesCell, asked)
+    refuse_hosts_alone(hosts, cluster)
     plan = FilesPlan(cell, readers=parse_counts("--readers", readers), repeats=repeats)
     stop = StopFlag()
-    with catching_signals(stop):
-        outcome = measure_whole_files(plan, progress=progress_on(sys.stderr), stop=stop)
+    with catching_signals(stop), ExitStack() as opened:
+        several = None if cluster is None else opened.enter_context(connected_hosts(cluster, hosts, stop))
+        named = files_of(paths, made) if several is None else several.open_files(paths, made)
+        plan = replace(plan, cell=cell.model_copy(update={"files": named}))
+        outcome = measure_whole_files(plan, progress=progress_on(sys.stderr), stop=stop, hosts=several)
     raise typer.Exit(_print(plan, outcome, stop.signal_name, as_json=as_json))
 
 

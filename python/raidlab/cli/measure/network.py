@@ -96,7 +96,7 @@ def _table(outcome: NetworkOutcome) -> str:
         total, each = figure(row.total_mb_s), f"{slowest} to {fastest}"
         lines.append(f"{row.test:<31}{row.work:<6}{total:>7}{interval:>18}{each:>18}")
     apart_ms = max(row.apart_ms for row in outcome.rows)
-    lines += ["", f"windows of a step opened within {format_number(apart_ms)} ms of each other"]
+    lines += ["", f"hosts of a step began within {format_number(apart_ms)} ms of each other"]
     for check in outcome.checks:
         if check["verdict"] != "PASS":
             said = f"{check['verdict']} {check['name']}: {check['evidence']} {check['mend']}"
