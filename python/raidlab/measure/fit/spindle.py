@@ -166,7 +166,7 @@ def _electronics(found: Spindle) -> dict[str, Plain]:
         "stop_within_sector": True,
     }
     if buffer.in_order:
-        kept |= {"write_back": "full", "write_segments": buffer.cached_writes}
+        kept |= {"write_back": "full", "write_segments": buffer.cached_writes or 1}
     elif buffer.cached_writes:
         kept |= {
             "write_back": "ordered",
