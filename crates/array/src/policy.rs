@@ -105,6 +105,9 @@ pub struct Policy {
     pub merge_bytes: u64,
     /// Whether the accesses of writes with parity that become ready together are gathered before they are handed on.
     pub plug: bool,
+    /// Whether the array's own work on copies, over members, goes in units of 64 KiB that take turns with clients' requests,
+    /// as Linux md's barrier has them do.
+    pub resync_barrier: bool,
     /// Largest part of a request planned at once, measured from where the request begins and rounded to whole stripes (at
     /// least one).
     pub window_bytes: u64,
@@ -124,6 +127,7 @@ impl Default for Policy {
             chunk_accesses: ChunkAccesses::Joined,
             merge_bytes: 0,
             plug: false,
+            resync_barrier: false,
             window_bytes: 8 << 20,
             windows_in_flight: 4,
         }

@@ -16,7 +16,7 @@ pub enum RebuildThrottle {
     /// As Linux md: never faster than `max_kib_s`; slower than `min_kib_s` it heeds nobody; between, it goes on while no
     /// client asks for anything, and else lets what it has in flight end once that is as much as `depth` requests of md's
     /// (4 KiB with parity, 64 KiB on mirrors). Work in a stripe cache is let end instead where a member has moved for others
-    /// since it was looked at, and after each sixteenth, as before Linux had that setting.
+    /// since it was looked at, and after each sixteenth, as before Linux had that setting; so is work behind md's barrier.
     Md {
         /// KiB/s of each member (`speed_limit_min`).
         #[serde(default = "md_min_kib_s")]
@@ -125,7 +125,7 @@ const LOOK_BYTES: u64 = 128 << 10;
 const OTHERS_SECTORS: i64 = 64;
 /// Into so many steps md cuts what it does, and lets all end after each, as after so long a time.
 const STEPS: u64 = 16;
-const LONGEST_STEP: Duration = Duration::from_ns(10_000_000_000);
+const LONGEST_STEP: Duration = Duration::from_ns(300_000_000_000);
 
 /// Work as md of Linux 6.12 and before does it: `md_do_sync`.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ mod counting_allocator;
 use counting_allocator::allocations;
 use raidlab_array::plan::{MemberViews, Planner, Scratch};
 use raidlab_array::{Array, ArrayOp, Layout, MemberState, Plan, Policy, RebuildThrottle, Rotation, Tree};
-use raidlab_types::{CounterRng, Extent, Instant, OpId, Request, RequestKind, Seed};
+use raidlab_types::{CounterRng, Duration, Extent, Instant, OpId, Request, RequestKind, Seed};
 
 struct Case {
     name: &'static str,
@@ -28,6 +28,7 @@ fn cases() -> Vec<Case> {
     use RequestKind::{Read, Write};
     let by_rows = Policy { parity_row_bytes: 4096, ..Policy::default() };
     let cached = Policy { stripe_cache_size: 256, ..by_rows };
+    let gated = Policy { resync_barrier: true, ..Policy::default() };
     let with = |policy, name, tree: &Tree, kind, sectors, missing| {
         let tree = tree.clone();
         Case { name, tree, kind, sectors, missing, policy }
@@ -59,6 +60,8 @@ fn cases() -> Vec<Case> {
         with(by_rows, "raid5 page by rows", &raid5, Write, 8, &[]),
         with(by_rows, "raid5 part of a page by rows", &raid5, Write, 3, &[]),
         with(by_rows, "raid6 several stripes by rows", &raid6, Write, 700, &[]),
+        with(gated, "raid1 beside what takes turns with it", &Tree::raid1(2), Write, 8, &[]),
+        with(gated, "raid10 beside what takes turns with it", &Tree::raid10(3, 64 << 10), Read, 300, &[]),
         with(cached, "raid5 page in the stripe cache", &raid5, Write, 8, &[]),
         with(cached, "raid6 more rows than the stripe cache has", &raid6, Write, 700, &[]),
     ]
@@ -77,30 +80,46 @@ fn random_extent(case: &Case, capacity: u64, rng: &mut CounterRng) -> Extent {
 /// The same with a member that is rebuilt beside the requests, and that is not done before they are.
 fn nothing_is_allocated_beside_a_rebuild() {
     for case in cases().into_iter().filter(|case| case.missing.is_empty() && !case.name.starts_with("raid0")) {
-        let sizes = vec![1 << 28; case.tree.leaves()];
+        // What takes turns with requests gets on slowly, and counts by sixteenths.
+        let sectors = if case.policy.resync_barrier { 1 << 19 } else { 1 << 28 };
+        let sizes = vec![sectors; case.tree.leaves()];
         let mut array = Array::new(Layout::new(&case.tree, &sizes, SECTOR).expect("compiles"), case.policy);
         array.use_stripe_caches();
         array.set_member_state(1, MemberState::Missing);
         array.replace_member(Instant::ZERO, 1, RebuildThrottle::Share { fraction: 1.0 }).expect("within tolerance");
         array.handle_time(Instant::ZERO);
-        let (mut flying, mut rng) = (Vec::new(), Seed::new(1).draws());
-        run_array(&case, &mut array, &mut flying, &mut rng, 20_000, 48);
-        let ran = allocations(|| run_array(&case, &mut array, &mut flying, &mut rng, 4_000, 16));
+        let mut driver = Driver::new();
+        run_array(&case, &mut array, &mut driver, 20_000, 48);
+        let ran = allocations(|| run_array(&case, &mut array, &mut driver, 4_000, 16));
         assert_eq!(ran, 0, "{}: allocations beside a rebuild", case.name);
         let valid = array.member(1).valid;
         assert!(array.is_rebuilding() && valid > 0, "{}: rebuilt up to {valid}", case.name);
     }
 }
 
-/// Keeps `depth` requests in flight; operations complete in random order.
-fn run_array(case: &Case, array: &mut Array, flying: &mut Vec<OpId>, rng: &mut CounterRng, requests: u64, depth: u32) {
+/// Operations in flight, what they are drawn with, and the time.
+struct Driver {
+    flying: Vec<OpId>,
+    rng: CounterRng,
+    now: Instant,
+}
+
+impl Driver {
+    fn new() -> Driver {
+        Driver { flying: Vec::new(), rng: Seed::new(1).draws(), now: Instant::ZERO }
+    }
+}
+
+/// Keeps `depth` requests in flight; operations complete in random order, one a millisecond.
+fn run_array(case: &Case, array: &mut Array, driver: &mut Driver, requests: u64, depth: u32) {
+    let Driver { flying, rng, now } = driver;
     let capacity = array.layout().volumes()[0].capacity_sectors;
     let mut left = requests;
     while left > 0 || array.in_flight() > 0 {
         while left > 0 && array.in_flight() < depth {
             let extent = random_extent(case, capacity, rng);
             let request = Request { tag: left, volume: 0, kind: case.kind, extent, force_unit_access: false };
-            array.handle_request(Instant::ZERO, request);
+            array.handle_request(*now, request);
             left -= 1;
         }
         while let Some(op) = array.poll_op() {
@@ -111,9 +130,13 @@ fn run_array(case: &Case, array: &mut Array, flying: &mut Vec<OpId>, rng: &mut C
         }
         if !flying.is_empty() {
             let id = flying.swap_remove(rng.below(flying.len() as u64) as usize);
-            array.handle_op_done(Instant::ZERO, id, Ok(()));
+            array.handle_op_done(*now, id, Ok(()));
         }
         while array.poll_event().is_some() {}
+        *now = *now + Duration::from_ns(1_000_000);
+        if array.poll_timeout().is_some_and(|due| due <= *now) {
+            array.handle_time(*now);
+        }
     }
 }
 
@@ -147,12 +170,12 @@ fn nothing_is_allocated_in_steady_state() {
             views.set_state(&layout, leaf, MemberState::Missing);
         }
         let mut planning = Planning { views, scratch: Scratch::default(), plan: Plan::default() };
-        let (mut flying, mut rng) = (Vec::new(), Seed::new(1).draws());
-        run_plans(&case, &layout, &mut planning, &mut rng, 2_000);
-        let planned = allocations(|| run_plans(&case, &layout, &mut planning, &mut rng, 2_000));
+        let mut driver = Driver::new();
+        run_plans(&case, &layout, &mut planning, &mut driver.rng, 2_000);
+        let planned = allocations(|| run_plans(&case, &layout, &mut planning, &mut driver.rng, 2_000));
         // Warm with more in flight than is measured, so that every pool has seen its largest.
-        run_array(&case, &mut array, &mut flying, &mut rng, 20_000, 48);
-        let ran = allocations(|| run_array(&case, &mut array, &mut flying, &mut rng, 4_000, 16));
+        run_array(&case, &mut array, &mut driver, 20_000, 48);
+        let ran = allocations(|| run_array(&case, &mut array, &mut driver, 4_000, 16));
         assert_eq!((planned, ran), (0, 0), "{}: allocations while planning, while running", case.name);
         assert_eq!(array.check_idle(), Ok(()), "{}", case.name);
     }

@@ -4,7 +4,7 @@ use crate::fault::{FaultRates, MemberFault, MemberFaultKind};
 use crate::machine::{FaultSource, Machine};
 use crate::trees::{copies_of, declustered, random_layout, random_tree, text, ReplayLine};
 use crate::{as_md_in_parts, random_policy};
-use raidlab_array::{Policy, Rotation, Tree, Weakness};
+use raidlab_array::{MirrorRead, Policy, Rotation, Tree, Weakness};
 use raidlab_types::{CounterRng, Seed};
 use std::fmt;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -64,7 +64,9 @@ fn random_machine_policy(rng: &mut CounterRng) -> Policy {
     let windows_in_flight = rng.below(4) as u32;
     // Units of the array's own work: two, or many; and rows that are read whole.
     let stripe_cache_size = [0, 16][rng.below(2) as usize];
-    Policy { window_bytes, windows_in_flight, stripe_cache_size, ..policy }
+    // As md's own mirrors would: that needs no draw of its own, so that all others stay what they were.
+    let resync_barrier = matches!(policy.mirror_read, MirrorRead::Md { .. });
+    Policy { window_bytes, windows_in_flight, stripe_cache_size, resync_barrier, ..policy }
 }
 
 /// What may go wrong in schedules of any seed: each alone, all at once, and more than the levels bear.

@@ -87,15 +87,17 @@ impl BlockLayer {
         }
     }
 
-    /// Takes an operation of the array; `gathers`: it may wait for others of this moment.
-    pub(crate) fn take(&mut self, now: Instant, op: &Operation, gathers: bool, devices: &mut [Device]) {
+    /// Takes an operation of the array, of which so many sectors lie together in memory; `gathers`: it may wait for others of
+    /// this moment.
+    pub(crate) fn take(&mut self, now: Instant, op: &Operation, (gathers, piece): (bool, u64), devices: &mut [Device]) {
         let &Operation { leaf, kind, extent, .. } = op;
+        let longest = self.longest.min(MOST_PIECES * piece);
         let merges = matches!(kind, OpKind::Read | OpKind::Write) && !op.force_unit_access;
-        if merges && gathers && self.merge_gathered(op) {
+        if merges && gathers && self.merge_gathered(op, longest) {
             return;
         }
         if merges {
-            if let Some(OpId(request)) = devices[leaf as usize].merge(kind, extent, self.longest_of(op)) {
+            if let Some(OpId(request)) = devices[leaf as usize].merge(kind, extent, longest) {
                 return self.join(u32_from(request), op);
             }
         }
@@ -163,16 +165,11 @@ impl BlockLayer {
         self.handed_on
     }
 
-    /// How long a request may grow by operations as long as this one.
-    fn longest_of(&self, op: &Operation) -> u64 {
-        self.longest.min(MOST_PIECES * op.extent.sectors)
-    }
-
     fn operation(&self, request: u32) -> &Operation {
         &self.requests[request as usize].operation
     }
 
-    fn merge_gathered(&mut self, op: &Operation) -> bool {
+    fn merge_gathered(&mut self, op: &Operation, longest: u64) -> bool {
         let Some(&last) = self.gathered.last() else { return false };
         let of_member = |request: &&u32| self.operation(**request).leaf == op.leaf;
         let found = match self.operation(last).leaf == op.leaf {
@@ -183,7 +180,7 @@ impl BlockLayer {
         let Some(request) = found else { return false };
         let Operation { kind, extent, force_unit_access, .. } = *self.operation(request);
         let is_next = extent.end() == op.extent.lba || op.extent.end() == extent.lba;
-        let fits = extent.sectors + op.extent.sectors <= self.longest_of(op);
+        let fits = extent.sectors + op.extent.sectors <= longest;
         let merges = kind == op.kind && !force_unit_access && is_next && fits;
         if merges {
             self.join(request, op);
@@ -259,7 +256,7 @@ mod tests {
     #[test]
     fn what_waits_at_a_member_grows() {
         let (mut blocks, mut devices) = (BlockLayer::new(64, 512), devices(1));
-        (0..8).for_each(|i| blocks.take(Instant::ZERO, &op(i, 0, 8 * i, OpKind::Read), false, &mut devices));
+        (0..8).for_each(|i| blocks.take(Instant::ZERO, &op(i, 0, 8 * i, OpKind::Read), (false, 8), &mut devices));
         // The first is served and the second at hand; the others wait.
         assert_eq!(finish(&mut blocks, &mut devices), [vec![0], vec![1], (2..8).collect()]);
         assert_eq!(devices[0].totals().reads, 3);
@@ -271,7 +268,7 @@ mod tests {
         let (mut blocks, mut devices) = (BlockLayer::new(64, 512), devices(2));
         let writes = [(0, 0), (1, 0), (0, 8), (0, 100), (1, 200), (0, 108), (1, 208)];
         for (id, (leaf, lba)) in (0..).zip(writes) {
-            blocks.take(Instant::ZERO, &op(id, leaf, lba, OpKind::Write), true, &mut devices);
+            blocks.take(Instant::ZERO, &op(id, leaf, lba, OpKind::Write), (true, 8), &mut devices);
         }
         assert!(devices.iter().all(|device| device.in_flight() == 0), "nothing is handed on yet");
         blocks.hand_on(Instant::ZERO, &mut devices);
@@ -285,7 +282,7 @@ mod tests {
         let (mut blocks, mut devices) = (BlockLayer::new(16, 512), devices(1));
         let kinds = [OpKind::Write, OpKind::Write, OpKind::Write, OpKind::Read];
         for (id, kind) in (0..).zip(kinds) {
-            blocks.take(Instant::ZERO, &op(id, 0, 8 * id, kind), true, &mut devices);
+            blocks.take(Instant::ZERO, &op(id, 0, 8 * id, kind), (true, 8), &mut devices);
         }
         blocks.hand_on(Instant::ZERO, &mut devices);
         let done = finish(&mut blocks, &mut devices);

@@ -19,6 +19,7 @@ fn nothing_is_allocated_in_steady_state() {
         parity_row_bytes: 4096,
         merge_bytes: 1280 << 10,
         plug: true,
+        resync_barrier: true,
         ..Policy::default()
     };
     let cached = Policy { stripe_cache_size: 256, ..md };

@@ -10,7 +10,7 @@
 mod common;
 
 use common::{closed, fixed, random, requests};
-use raidlab_array::{DataLoss, MemberEventSpec, RebuildSpec, RebuildThrottle, Rotation, ScrubKind, Tree};
+use raidlab_array::{DataLoss, MemberEventSpec, Policy, RebuildSpec, RebuildThrottle, Rotation, ScrubKind, Tree};
 use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec};
 use raidlab_sim::{run, SimConfig, SimResult};
 use raidlab_types::KIB;
@@ -308,4 +308,43 @@ fn a_scrub_waits_until_members_are_rebuilt() {
     let (rebuild, scrub) = (result.rebuilds[0], result.scrubs[0]);
     assert!(rebuild.is_over && scrub.is_over);
     assert!(scrub.elapsed_ns > rebuild.elapsed_ns + ROWS * 100_000 * 99 / 100, "{scrub:?} beside {rebuild:?}");
+}
+
+#[test]
+fn behind_mds_barrier_units_and_requests_take_turns() {
+    let checked = |tree: Tree, read, resync_barrier| {
+        let policy = Policy { resync_barrier, merge_bytes: 1280 * KIB, plug: true, ..Policy::default() };
+        let check = MemberEventSpec::scrub(0, ScrubKind::Check, RebuildThrottle::MD);
+        let measure = Limit { requests: None, duration_s: Some(60.0) };
+        let limits = Limits { warmup: Limit::default(), measure };
+        let config = closed(tree, fixed(5000.0), random(read, 4096), 8);
+        run(&SimConfig { policy, limits, events: vec![check], ..config }).expect("a run")
+    };
+    // Of each unit both copies are read.
+    let units = |result: &SimResult| result.scrubs[0].done_bytes as f64 / (128.0 * 1024.0);
+    for read in [0.0, 1.0] {
+        let result = checked(Tree::raid10(2, CHUNK), read, true);
+        let a_turn = result.recorder.all().response.count() as f64 / units(&result);
+        assert!((a_turn / 8.0 - 1.0).abs() < 0.01, "{a_turn} requests a unit, of a loop of eight");
+        let without = checked(Tree::raid10(2, CHUNK), read, false);
+        assert!(units(&without) > 5.0 * units(&result), "{} units, {}", units(&without), units(&result));
+    }
+}
+
+#[test]
+fn alone_md_lets_all_end_after_each_sixteenth_and_writes_superblocks() {
+    let policy = Policy { resync_barrier: true, merge_bytes: 1280 * KIB, plug: true, ..Policy::default() };
+    let config = rebuilding(Tree::raid1(2), vec![0], RebuildThrottle::MD);
+    let disk = r#"{"kind": "fixed", "capacity_bytes": 1073741824, "read_us": 5000, "write_us": 5000,
+        "scheduler": "kyber_batches"}"#;
+    let devices = vec![serde_json::from_str(disk).expect("a device")];
+    let result = run(&SimConfig { policy, devices, ..alone(config, 600.0) }).expect("a run");
+    let [(0, writes), (reads, superblocks)] = reads_and_writes(&result)[..] else { panic!("{:?}", result.members) };
+    // The first says that it begins; the steps are a unit longer than a sixteenth.
+    assert_eq!(superblocks, 16);
+    // Of 31 units three requests are of eight, and one of seven.
+    let expected = ROWS as f64 / 7.75;
+    for (what, count) in [("reads", reads), ("writes", writes - superblocks)] {
+        assert!((count as f64 / expected - 1.0).abs() < 0.02, "{count} {what}, {expected} expected");
+    }
 }

@@ -112,6 +112,9 @@ class Policy(Table):
     plug: bool = False
     """Whether the host gathers the accesses of writes with parity that become ready together, and merges them, before
     it hands them on. Simulator only."""
+    resync_barrier: bool = False
+    """Whether rebuilds and scrubs of copies over members go in units of 64 KiB that take turns with clients' requests,
+    as Linux md's barrier has them do."""
 
     @model_validator(mode="after")
     def _cached_rows_are_rows(self) -> Self:
@@ -136,6 +139,7 @@ POLICIES: dict[str, dict[str, Any]] = {
         "chunk_accesses": "apart",
         "merge": "1280KiB",
         "plug": True,
+        "resync_barrier": True,
     },
 }
 

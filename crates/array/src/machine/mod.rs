@@ -8,6 +8,7 @@
 //! and is retired by itself. Failures: see `run.rs`.
 
 mod cached;
+mod gate;
 mod locks;
 mod rebuild;
 mod run;
@@ -23,6 +24,7 @@ use crate::plan::{
 };
 use crate::policy::{MemberState, MemberView, Policy};
 use crate::throttle::{RebuildThrottle, Traffic};
+use gate::{Gate, SUPERBLOCKS};
 use locks::LockTable;
 use raidlab_types::number::u32_from;
 use raidlab_types::{
@@ -180,6 +182,11 @@ pub struct Array {
     runnable: VecDeque<u32>,
     /// By volume; none at all where the policy has none, or the driver moves bytes.
     caches: Vec<Option<StripeCache>>,
+    /// By volume; none at all where no volume has one.
+    gates: Vec<Option<Gate>>,
+    /// Requests that a gate has let in, and that have not begun.
+    let_in: VecDeque<u32>,
+    writes_superblocks: bool,
     events: VecDeque<Event>,
     /// Longest window.
     window_sectors: u64,
@@ -222,7 +229,7 @@ impl Array {
         let target = (policy.window_bytes / u64::from(layout.sector_bytes())).max(1);
         // A window is at least a stripe, and short enough for 32-bit offsets within plans.
         let window_sectors = (target / widest).max(1).saturating_mul(widest).min(1 << 28);
-        Array {
+        let mut array = Array {
             views: MemberViews::new(&layout),
             windows_in_flight: policy.windows_in_flight.max(1),
             epoch: 0,
@@ -241,6 +248,9 @@ impl Array {
             ready: VecDeque::new(),
             runnable: VecDeque::new(),
             caches: Vec::new(),
+            gates: Vec::new(),
+            let_in: VecDeque::new(),
+            writes_superblocks: false,
             events: VecDeque::new(),
             window_sectors,
             requests_in_flight: 0,
@@ -254,7 +264,9 @@ impl Array {
             units_begun: 0,
             next_work_at: None,
             now: Instant::ZERO,
-        }
+        };
+        array.set_up_gates();
+        array
     }
 
     /// Gives the array a deliberate fault.
@@ -319,7 +331,7 @@ impl Array {
         let (next_lba, end_lba) = (lba, lba + sectors);
         let state = RequestState { request, node, next_lba, end_lba, windows: 0, error: None };
         let id = place(self.requests.insert(state));
-        if !self.caches.is_empty() && self.goes_to_cache(id) {
+        if !self.caches.is_empty() && self.goes_to_cache(id) || !self.gates.is_empty() && self.is_kept_out(id) {
             return;
         }
         self.start_windows(id);
@@ -338,6 +350,9 @@ impl Array {
                     op => return op,
                 }
             };
+            if window == SUPERBLOCKS {
+                return Some(self.superblock_op(node));
+            }
             if let Some(op) = self.hand_out(window, node) {
                 return Some(op);
             }
@@ -358,7 +373,12 @@ impl Array {
         if let Some(volume) = self.volume_of_cache(window) {
             return self.cache_op_done(volume, node, result);
         }
-        self.op_done(window, node, result);
+        if window == SUPERBLOCKS {
+            self.superblock_done(node, result);
+        } else if self.gates.is_empty() || !self.is_late(window, node, result) {
+            self.note_own(window, node, false);
+            self.op_done(window, node, result);
+        }
         self.run_unblocked();
         if !self.rebuilds.is_empty() {
             self.go_on();
@@ -390,6 +410,9 @@ impl Array {
         if let Some(volume) = self.volume_of_cache(window) {
             return self.cached_moves(volume, node);
         }
+        if window == SUPERBLOCKS {
+            return Some((OpKind::Write, 1));
+        }
         match self.windows[window as usize].plan.node(node as usize) {
             NodeView::Device(device) => Some((device.kind, device.extent.sectors)),
             NodeView::Compute(..) => None,
@@ -402,8 +425,15 @@ impl Array {
         if self.volume_of_cache(window).is_some() {
             return self.gathers_writes;
         }
-        let Owner::Client(request) = self.windows[window as usize].owner else { return false };
-        self.gathers_writes && self.requests[request as usize].request.kind == RequestKind::Write
+        if window == SUPERBLOCKS {
+            return false;
+        }
+        match self.windows[window as usize].owner {
+            Owner::Client(request) => {
+                self.gathers_writes && self.requests[request as usize].request.kind == RequestKind::Write
+            }
+            Owner::Rebuild(work) => self.policy.plug && self.rebuilds[work as usize].gate.is_some(),
+        }
     }
 
     /// The computation `id`; `None` if it is a device operation.
@@ -450,6 +480,7 @@ impl Array {
             (self.requests.is_empty(), "requests"),
             (self.rebuilds.is_empty(), "work of its own"),
             (self.caches.iter().flatten().all(StripeCache::is_idle), "rows in a stripe cache"),
+            (self.let_in.is_empty() && self.gates.iter().flatten().all(Gate::is_idle), "requests at a gate"),
         ];
         idle.iter().find(|(fine, _)| !fine).map_or(Ok(()), |(_, what)| Err(what))
     }

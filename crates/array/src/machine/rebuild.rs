@@ -9,6 +9,7 @@
 //! Invariants: `valid` of a member grows only by units that are done, and only as far as all before them are; a unit reads
 //! nothing that lies above it on a member that is rebuilt; a member that fails is no longer rebuilt.
 
+use super::gate::{Gate, Turn};
 use super::locks::{collect, LockMode, LockRange};
 use super::scrub::Scrub;
 use super::stripe_cache::{OwnRow, StripeCache};
@@ -74,6 +75,8 @@ pub(super) struct Rebuild {
     pace: Pace,
     /// The volume in whose stripe cache it works, row by row.
     cached: Option<usize>,
+    /// The volume whose gate it shuts, unit by unit.
+    pub(super) gate: Option<usize>,
     /// It has waited for a row, and goes on at this time.
     wakes_at: Option<Instant>,
     /// Too little can be read, another has taken its place, or its members have gone.
@@ -104,6 +107,7 @@ impl Rebuild {
             sectors_in_flight: 0,
             pace,
             cached: None,
+            gate: None,
             wakes_at: None,
             stopped: false,
         }
@@ -129,6 +133,10 @@ impl Rebuild {
             for_level!(node, level => level.covering(node, position, part))
         };
         let node = layout.node(self.node);
+        if node.bears == 0 {
+            // A unit of what clients see.
+            return collect(layout, self.node, extent, LockMode::Exclusive { row_sectors }, false, out);
+        }
         let only = (!self.scrubs).then(|| views.only_partial(node)).flatten();
         let mut top = (self.node, for_level!(node, level => level.covering_unit(node, only, extent)));
         let above = if views.is_weak(Weakness::RebuildLocksItsNodeOnly) { &[] } else { &self.above[..] };
@@ -375,15 +383,18 @@ impl Array {
             places = UnitPlaces { most: 1, most_again: 1 };
         }
         let pace = Pace::new(throttle, has_parity, self.now);
-        let Some(volume) = self.works_in_cache(node, scrubs) else {
+        let cached = self.works_in_cache(node, scrubs);
+        let gate = self.gate_above(node).filter(|_| scrubs || self.rebuild_unit.is_none());
+        let behind = gate.and_then(|volume| self.gates[volume].as_ref());
+        let Some(unit) = behind.map(Gate::unit).or(cached.map(|_| self.row_sectors)) else {
             return Rebuild::new((node, above), (end, unit, places), pace, scrubs);
         };
         self.traffic.resize(self.views.leaves.len(), Traffic::default());
         let pace = pace.in_steps(end * sector_bytes, &self.traffic, self.now);
-        // How many rows it has is the cache's affair.
+        // How many there are in flight is the affair of the cache, or of the gate.
         let places = UnitPlaces { most: usize::MAX, most_again: usize::MAX };
-        let work = Rebuild::new((node, above), (end, self.row_sectors, places), pace, scrubs);
-        Rebuild { cached: Some(volume), ..work }
+        let work = Rebuild::new((node, above), (end, unit, places), pace, scrubs);
+        Rebuild { cached, gate, ..work }
     }
 
     fn has_members_only(&self, node: NodeId) -> bool {
@@ -481,6 +492,55 @@ impl Array {
         }
     }
 
+    /// Begins as many units as the gate lets begin.
+    fn begin_behind_gate(&mut self, id: usize, volume: usize) {
+        let sector_bytes = u64::from(self.layout.sector_bytes());
+        let requests = (self.requests_taken, self.requests.len() as u64);
+        loop {
+            let (Some(rebuild), Some(gate)) = (self.rebuilds.get_mut(id), self.gates[volume].as_mut()) else {
+                return;
+            };
+            if gate.is_free() {
+                if !rebuild.has_more() {
+                    return;
+                }
+                let noted = rebuild.pace.noted_bytes();
+                let may = rebuild.may_begin(self.now, sector_bytes, requests, &self.traffic, &mut self.next_work_at);
+                let is_new_step = rebuild.pace.noted_bytes() > noted;
+                if is_new_step {
+                    gate.note_step();
+                }
+                // The first says that a member is being rebuilt.
+                if self.writes_superblocks && may && (is_new_step || rebuild.next == 0 && !rebuild.scrubs) {
+                    gate.is_to_write();
+                }
+                if !may {
+                    return;
+                }
+                gate.ask(place(id), rebuild.next, (self.now, after_a_jiffy(self.now)));
+            } else if !gate.is_asked_by(place(id)) {
+                return;
+            }
+            match gate.turn(self.now, rebuild.next) {
+                Turn::Now => self.begin_unit(id),
+                Turn::At(at) => return wake_at(&mut self.next_work_at, at),
+                Turn::Later => return,
+            }
+        }
+    }
+
+    /// The next unit begins, as a window.
+    fn begin_unit(&mut self, id: usize) {
+        let sector_bytes = u64::from(self.layout.sector_bytes());
+        let extent = self.rebuilds[id].begin_unit(self.now, sector_bytes);
+        self.units_begun += 1;
+        let window = self.new_window(Owner::Rebuild(place(id)), extent);
+        let unit = &mut self.windows[window as usize];
+        unit.wrong.clear();
+        unit.mends = false;
+        self.lock(window);
+    }
+
     /// Begins as many units as may begin, and notes when the next may.
     pub(super) fn go_on(&mut self) {
         loop {
@@ -506,16 +566,13 @@ impl Array {
             if let Some(volume) = rebuild.cached {
                 return self.begin_rows(id, volume);
             }
+            if let Some(volume) = rebuild.gate {
+                return self.begin_behind_gate(id, volume);
+            }
             if !rebuild.may_begin(self.now, sector_bytes, requests, &self.traffic, &mut self.next_work_at) {
                 return;
             }
-            let extent = rebuild.begin_unit(self.now, sector_bytes);
-            self.units_begun += 1;
-            let window = self.new_window(Owner::Rebuild(place(id)), extent);
-            let unit = &mut self.windows[window as usize];
-            unit.wrong.clear();
-            unit.mends = false;
-            self.lock(window);
+            self.begin_unit(id);
         }
     }
 
@@ -527,6 +584,9 @@ impl Array {
             self.count_scrubbed(node, extent, failed);
         }
         let rebuild = &mut self.rebuilds[id as usize];
+        if let Some(gate) = rebuild.gate.and_then(|volume| self.gates[volume].as_mut()) {
+            gate.open(extent.lba, &mut self.let_in);
+        }
         rebuild.in_flight -= 1;
         rebuild.sectors_in_flight -= extent.sectors;
         // They follow each other without a gap.
@@ -556,7 +616,7 @@ impl Array {
 
     /// The members hold what they should as far as all is done; where that is everything, the work is over.
     fn note_rebuilt(&mut self, id: u32) {
-        let Rebuild { node, leaves, end, unit, rebuilt, .. } = &mut self.rebuilds[id as usize];
+        let Rebuild { node, leaves, end, unit, rebuilt, gate, pace, .. } = &mut self.rebuilds[id as usize];
         let unit_left_out = if self.views.is_weak(Weakness::LastUnitLeftOut) { *unit } else { 0 };
         if *rebuilt + unit_left_out >= *end {
             let leaves = std::mem::take(leaves);
@@ -569,10 +629,13 @@ impl Array {
             }
             return;
         }
-        if *rebuilt == 0 || leaves.is_empty() {
+        let sector_bytes = u64::from(self.layout.sector_bytes());
+        // As md tells the member's superblock.
+        let noted = gate.map_or(*rebuilt, |_| (pace.noted_bytes() / sector_bytes).min(*rebuilt));
+        if noted == 0 || leaves.is_empty() {
             return;
         }
-        let (views, part) = (&mut self.views, Extent::new(0, *rebuilt));
+        let (views, part) = (&mut self.views, Extent::new(0, noted));
         for &child in &self.layout.node(*node).children {
             leaf_shares(&self.layout, child, part, &mut |leaf, share| {
                 // A level may keep what follows it elsewhere: what is done there does not yet count.
@@ -611,8 +674,11 @@ impl Array {
     /// Forgets those that have stopped, once nothing of them is in flight.
     pub(super) fn drop_stopped(&mut self) {
         let (rebuilds, events, mut scrubs) = (&mut self.rebuilds, &mut self.events, false);
-        let caches = &mut self.caches;
-        rebuilds.retain(|_, rebuild| {
+        let (caches, gates, let_in) = (&mut self.caches, &mut self.gates, &mut self.let_in);
+        rebuilds.retain(|id, rebuild| {
+            if let Some(gate) = rebuild.gate.filter(|_| rebuild.stopped).and_then(|v| gates[v].as_mut()) {
+                gate.forget(place(id), rebuild.next, let_in);
+            }
             let goes_on = !rebuild.stopped || rebuild.in_flight > 0;
             if !goes_on {
                 if let Some(cache) = rebuild.cached.and_then(|volume| caches[volume].as_mut()) {
@@ -623,6 +689,9 @@ impl Array {
             }
             goes_on
         });
+        if !self.let_in.is_empty() {
+            self.next_work_at = Some(self.now);
+        }
         if scrubs {
             self.begin_scrubs();
         }

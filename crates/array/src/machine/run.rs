@@ -184,7 +184,11 @@ impl Array {
 
     /// Plans and starts every window whose locks are free.
     pub(super) fn run_unblocked(&mut self) {
-        while let Some(id) = self.runnable.pop_front() {
+        loop {
+            while let Some(request) = self.let_in.pop_front() {
+                self.start_windows(request);
+            }
+            let Some(id) = self.runnable.pop_front() else { return };
             let window = &self.windows[id as usize];
             if window.epoch != self.epoch && !window.locked_all && self.reads_degraded(id) {
                 // A member went while it waited: what it queued for may not be what it needs now.
@@ -347,7 +351,9 @@ impl Array {
                 return None;
             }
         }
-        Some(self.operation(window, id, node))
+        let op = self.operation(window, id, node);
+        self.note_own(id, node, true);
+        Some(op)
     }
 
     #[inline]
@@ -361,8 +367,8 @@ impl Array {
         if let Body::Device { leaf, kind, extent, .. } = window.plan.nodes[node as usize].body {
             self.views.leaves[leaf as usize].in_flight -= 1;
             self.writes_done = self.writes_done.wrapping_add(u32::from(kind == OpKind::Write));
-            if let Some(traffic) = self.traffic.get_mut(leaf as usize) {
-                traffic.others += extent.sectors;
+            if !self.traffic.is_empty() && !self.is_own(id) {
+                self.traffic[leaf as usize].others += extent.sectors;
             }
             if let Err(error) = result {
                 self.note_failure(id, leaf, kind, extent, error);
@@ -484,6 +490,9 @@ impl Array {
             self.start_windows(request);
         } else if r.windows == 0 {
             let (tag, result) = (r.request.tag, r.error.map_or(Ok(()), Err));
+            if !self.gates.is_empty() {
+                self.leave_gate(request);
+            }
             self.requests.remove(request as usize);
             self.events.push_back(Event::RequestDone { tag, result });
         }

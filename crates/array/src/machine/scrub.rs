@@ -167,6 +167,16 @@ fn measures_of_scrub(layout: &Layout, id: NodeId) -> (u64, u64) {
     (end, measures(layout, node, None).1)
 }
 
+/// The node with redundancy that a unit is of, and its part of that.
+fn redundant_part(layout: &Layout, id: NodeId, extent: Extent) -> (NodeId, Extent) {
+    let (node, mut part) = (layout.node(id), (id, extent));
+    if node.bears == 0 {
+        // No unit is longer than a chunk.
+        for_level!(node, level => level.for_each_share(node, extent, |child, share| part = (child, share)));
+    }
+    part
+}
+
 impl Array {
     /// Begins to go over all that the array holds, at the pace of `throttle`, from the next [`Array::handle_time`] on. Its
     /// end comes as [`Event::ScrubDone`].
@@ -247,7 +257,15 @@ impl Array {
                 continue;
             }
             scrub.to_come.remove(place);
-            let (end, unit) = measures_of_scrub(layout, id);
+            let (mut id, (mut end, unit)) = (id, measures_of_scrub(layout, id));
+            if let Some(gate) = self.gates.iter().flatten().find(|gate| is_within(layout, gate.node(), id)) {
+                if layout.node(gate.node()).bears == 0 {
+                    // A stripe of mirrors is gone over in the order of what clients see, as one.
+                    id = gate.node();
+                    end = layout.node(id).capacity;
+                    scrub.to_come.retain(|&other| !is_within(layout, id, other));
+                }
+            }
             // What lies in a node that is lost is the business of the node above.
             if views.is_lost(id) || end == 0 {
                 continue;
@@ -268,7 +286,8 @@ impl Array {
     #[cold]
     pub(super) fn plan_unit(&mut self, id: u32, work: u32) -> Result<(), RequestError> {
         let window = &mut self.windows[id as usize];
-        let (&Rebuild { node, scrubs, .. }, extent) = (&self.rebuilds[work as usize], window.extent);
+        let &Rebuild { node, scrubs, .. } = &self.rebuilds[work as usize];
+        let (node, extent) = redundant_part(&self.layout, node, window.extent);
         if scrubs {
             std::mem::swap(&mut self.scratch.wrong, &mut window.wrong);
         }
@@ -335,6 +354,7 @@ impl Array {
 
     /// A unit of a scrub is over.
     pub(super) fn count_scrubbed(&mut self, node: NodeId, extent: Extent, failed: bool) {
+        let (node, extent) = redundant_part(&self.layout, node, extent);
         let sectors = extent.sectors * self.layout.node(node).children.len() as u64;
         self.scrub_counts.done += sectors;
         self.scrub_counts.left_out += if failed { sectors } else { 0 };

@@ -395,7 +395,8 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     #[inline]
     fn start(&mut self, op: &Operation) {
         if let Some(blocks) = &mut self.blocks {
-            blocks.take(self.now, op, self.array.is_gathered(op.id), &mut self.devices);
+            let how = (self.array.is_gathered(op.id), self.array.piece_sectors(op));
+            blocks.take(self.now, op, how, &mut self.devices);
             return self.note_asked();
         }
         self.observer.operation(self.now, op);

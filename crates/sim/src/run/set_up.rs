@@ -142,6 +142,7 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
         let blocks = merging.then(|| BlockLayer::new(longest, u64::from(sector_bytes)));
         let mut array = Array::new(layout, config.policy);
         array.use_stripe_caches();
+        array.write_superblocks();
         let outages = Outages::new(&mut array, &config.missing, &config.events, config.rebuild)?;
         let walk_seed = Seed::new(config.seed).named("walks");
         let walks = Walks::new(&config.path, &config.host, volumes, devices.len(), walk_seed, L::WORKS)?;
