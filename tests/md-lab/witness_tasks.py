@@ -31,8 +31,8 @@ MEMBER_MIB = {False: 256, True: 64}
 SERVICE_NS = 5_000_000
 LONGEST_NS = 600_000_000_000
 OWN_READS, OWN_WRITES, OWN_BYTES = 10, {"raid1": 2, "raid10": 2, "raid5": 18, "raid6": 18}, 100_000
-"""No part of the task: reads of a spare's superblock, writes of that of each member, and bytes of both. Those after each
-sixteenth are simulated on RAID 1 and 10, so that two a member are left, of the beginning and of the end."""
+"""No part of the task: reads of a spare's superblock, writes of that of each member, and bytes of both. Those after
+each sixteenth are simulated on RAID 1 and 10, so that two a member are left, of the beginning and of the end."""
 DURATION, ACCESSES, RATE = 0.05, 0.03, 0.1
 """How far the simulator may be from md, as shares of md's figures."""
 
