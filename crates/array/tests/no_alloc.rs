@@ -133,7 +133,7 @@ fn run_array(case: &Case, array: &mut Array, driver: &mut Driver, requests: u64,
             array.handle_op_done(*now, id, Ok(()));
         }
         while array.poll_event().is_some() {}
-        *now = *now + Duration::from_ns(1_000_000);
+        *now += Duration::from_ns(1_000_000);
         if array.poll_timeout().is_some_and(|due| due <= *now) {
             array.handle_time(*now);
         }

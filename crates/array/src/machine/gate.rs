@@ -36,7 +36,7 @@ pub(super) const SUPERBLOCKS: u32 = 1 << 31;
 
 /// Who is at the gate of one region.
 #[derive(Debug, Clone, Copy, Default)]
-struct Region {
+struct GateRegion {
     /// Requests within, and those kept out.
     within: u32,
     waiting: u32,
@@ -46,7 +46,7 @@ struct Region {
 
 /// What the array's own work is about to do: it has one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Worker {
+enum GateWorker {
     Free,
     /// This work is to begin a unit, not before this time where requests were waiting.
     Asks {
@@ -62,7 +62,7 @@ enum Worker {
 /// Whether a unit begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
-    /// It begins, and holds the gate shut until [`Gate::open`].
+    /// It begins, and holds the gate shut until [`ResyncGate::open`].
     Now,
     At(Instant),
     /// Once a request or a unit is done.
@@ -81,7 +81,7 @@ enum Thread {
 
 /// The gate of a volume.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct ResyncGate {
     /// The volume's node.
     node: NodeId,
     /// It is a mirror.
@@ -90,9 +90,9 @@ pub(super) struct Gate {
     unit: u64,
     region: u64,
     most_units: u32,
-    regions: Box<[Region]>,
+    regions: Box<[GateRegion]>,
     waiting: VecDeque<(u32, Extent)>,
-    worker: Worker,
+    worker: GateWorker,
     thread: Thread,
     /// Memory of 64 KiB lies in one piece; else each page by itself.
     is_in_order: bool,
@@ -100,9 +100,9 @@ pub(super) struct Gate {
     late: VecDeque<(u32, u32, Result<(), OpError>)>,
 }
 
-impl Gate {
+impl ResyncGate {
     /// That of a volume which is a mirror, a stripe of mirrors or copies in chunks, of members; no other has one.
-    fn of(layout: &Layout, id: NodeId) -> Option<Gate> {
+    fn of(layout: &Layout, id: NodeId) -> Option<ResyncGate> {
         let node = layout.node(id);
         let of_members = |id: NodeId| {
             let is_member = |&child: &NodeId| matches!(layout.node(child).level, Level::Member(_));
@@ -118,15 +118,15 @@ impl Gate {
         let sectors = |bytes: u64| (bytes / u64::from(layout.sector_bytes())).max(1);
         let chunk = for_level!(node, level => level.chunk()).unwrap_or(u64::MAX);
         let (region, regions) = if is_mirror { (sectors(REGION_BYTES), REGIONS) } else { (u64::MAX, 1) };
-        Some(Gate {
+        Some(ResyncGate {
             node: id,
             is_mirror,
             unit: sectors(UNIT_BYTES).min(chunk),
             region,
             most_units: MOST_UNITS[usize::from(!is_mirror)],
-            regions: vec![Region::default(); regions].into(),
+            regions: vec![GateRegion::default(); regions].into(),
             waiting: VecDeque::new(),
-            worker: Worker::Free,
+            worker: GateWorker::Free,
             thread: Thread::Free,
             is_in_order: !is_mirror,
             late: VecDeque::new(),
@@ -176,18 +176,18 @@ impl Gate {
 
     /// Whether the worker is free for a further unit; `false` while it is about to begin one.
     pub(super) fn is_free(&self) -> bool {
-        self.worker == Worker::Free
+        self.worker == GateWorker::Free
     }
 
     /// Whether it is about to begin a unit of this work.
     pub(super) fn is_asked_by(&self, id: u32) -> bool {
-        matches!(self.worker, Worker::Asks { work, .. } | Worker::Shut { work } if work == id)
+        matches!(self.worker, GateWorker::Asks { work, .. } | GateWorker::Shut { work } if work == id)
     }
 
     /// Work is to begin a unit there; where requests wait already, it sleeps until `later` first.
     pub(super) fn ask(&mut self, work: u32, lba: u64, (now, later): (Instant, Instant)) {
         let waits = self.regions[self.region_of(lba)].waiting > 0;
-        self.worker = Worker::Asks { work, not_before: if waits { later } else { now } };
+        self.worker = GateWorker::Asks { work, not_before: if waits { later } else { now } };
     }
 
     /// Whether the unit that was asked for begins.
@@ -195,26 +195,26 @@ impl Gate {
         let region = self.region_of(lba);
         let region = &mut self.regions[region];
         match self.worker {
-            Worker::Asks { not_before, .. } if now < not_before => return Turn::At(not_before),
-            Worker::Asks { .. } if region.waiting > 0 => return Turn::Later,
-            Worker::Asks { work, .. } => {
+            GateWorker::Asks { not_before, .. } if now < not_before => return Turn::At(not_before),
+            GateWorker::Asks { .. } if region.waiting > 0 => return Turn::Later,
+            GateWorker::Asks { work, .. } => {
                 region.units += 1;
-                self.worker = Worker::Shut { work };
+                self.worker = GateWorker::Shut { work };
             }
-            Worker::Shut { .. } | Worker::Free => {}
+            GateWorker::Shut { .. } | GateWorker::Free => {}
         }
         if region.within > 0 || region.units >= self.most_units {
             return Turn::Later;
         }
-        self.worker = Worker::Free;
+        self.worker = GateWorker::Free;
         Turn::Now
     }
 
     /// Work will not begin the unit it has asked for.
     pub(super) fn forget(&mut self, id: u32, lba: u64, let_in: &mut VecDeque<u32>) {
-        match std::mem::replace(&mut self.worker, Worker::Free) {
-            Worker::Shut { work } if work == id => self.open(lba, let_in),
-            Worker::Asks { work, .. } if work == id => {}
+        match std::mem::replace(&mut self.worker, GateWorker::Free) {
+            GateWorker::Shut { work } if work == id => self.open(lba, let_in),
+            GateWorker::Asks { work, .. } if work == id => {}
             another => self.worker = another,
         }
     }
@@ -255,9 +255,9 @@ impl Gate {
 
     /// Whether nobody is within and nobody waits.
     pub(super) fn is_idle(&self) -> bool {
-        let is_idle = |region: &Region| region.within == 0 && region.waiting == 0 && region.units == 0;
+        let is_idle = |region: &GateRegion| region.within == 0 && region.waiting == 0 && region.units == 0;
         let writes = matches!(self.thread, Thread::Writes(_)) || !self.late.is_empty();
-        self.waiting.is_empty() && self.worker == Worker::Free && !writes && self.regions.iter().all(is_idle)
+        self.waiting.is_empty() && self.worker == GateWorker::Free && !writes && self.regions.iter().all(is_idle)
     }
 }
 
@@ -265,7 +265,7 @@ impl Array {
     /// Gives every volume the gate of the policy, where it can have one.
     pub(super) fn set_up_gates(&mut self) {
         let volumes = 0..if self.policy.resync_barrier { self.layout.volumes().len() } else { 0 };
-        self.gates = volumes.map(|volume| Gate::of(&self.layout, self.layout.volume_node(volume))).collect();
+        self.gates = volumes.map(|volume| ResyncGate::of(&self.layout, self.layout.volume_node(volume))).collect();
         if self.gates.iter().all(Option::is_none) {
             self.gates.clear();
         }
@@ -273,12 +273,12 @@ impl Array {
 
     /// The volume whose gate the work on a node raises.
     pub(super) fn gate_above(&self, node: NodeId) -> Option<usize> {
-        let is_above = |gate: &Gate| is_within(&self.layout, gate.node, node);
+        let is_above = |gate: &ResyncGate| is_within(&self.layout, gate.node, node);
         self.gates.iter().position(|gate| gate.as_ref().is_some_and(is_above))
     }
 
     /// The gate that a request is subject to.
-    fn gate_of(&mut self, request: &Request) -> Option<&mut Gate> {
+    fn gate_of(&mut self, request: &Request) -> Option<&mut ResyncGate> {
         let has_place = request.kind != RequestKind::Flush;
         self.gates.get_mut(request.volume as usize)?.as_mut().filter(|_| has_place)
     }
@@ -392,9 +392,9 @@ mod tests {
     use super::*;
     use crate::spec::Tree;
 
-    fn gate(tree: &str, members: usize) -> Option<Gate> {
+    fn gate(tree: &str, members: usize) -> Option<ResyncGate> {
         let layout = Layout::new(&Tree::parse(tree).unwrap(), &vec![1 << 20; members], 512).unwrap();
-        Gate::of(&layout, 0)
+        ResyncGate::of(&layout, 0)
     }
 
     fn request(kind: RequestKind, lba: u64) -> Request {

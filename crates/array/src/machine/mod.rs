@@ -24,7 +24,7 @@ use crate::plan::{
 };
 use crate::policy::{MemberState, MemberView, Policy};
 use crate::throttle::{RebuildThrottle, Traffic};
-use gate::{Gate, SUPERBLOCKS};
+use gate::{ResyncGate, SUPERBLOCKS};
 use locks::LockTable;
 use raidlab_types::number::u32_from;
 use raidlab_types::{
@@ -183,7 +183,7 @@ pub struct Array {
     /// By volume; none at all where the policy has none, or the driver moves bytes.
     caches: Vec<Option<StripeCache>>,
     /// By volume; none at all where no volume has one.
-    gates: Vec<Option<Gate>>,
+    gates: Vec<Option<ResyncGate>>,
     /// Requests that a gate has let in, and that have not begun.
     let_in: VecDeque<u32>,
     writes_superblocks: bool,
@@ -480,7 +480,7 @@ impl Array {
             (self.requests.is_empty(), "requests"),
             (self.rebuilds.is_empty(), "work of its own"),
             (self.caches.iter().flatten().all(StripeCache::is_idle), "rows in a stripe cache"),
-            (self.let_in.is_empty() && self.gates.iter().flatten().all(Gate::is_idle), "requests at a gate"),
+            (self.let_in.is_empty() && self.gates.iter().flatten().all(ResyncGate::is_idle), "requests at a gate"),
         ];
         idle.iter().find(|(fine, _)| !fine).map_or(Ok(()), |(_, what)| Err(what))
     }

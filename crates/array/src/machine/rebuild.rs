@@ -9,7 +9,7 @@
 //! Invariants: `valid` of a member grows only by units that are done, and only as far as all before them are; a unit reads
 //! nothing that lies above it on a member that is rebuilt; a member that fails is no longer rebuilt.
 
-use super::gate::{Gate, Turn};
+use super::gate::{ResyncGate, Turn};
 use super::locks::{collect, LockMode, LockRange};
 use super::scrub::Scrub;
 use super::stripe_cache::{OwnRow, StripeCache};
@@ -386,7 +386,7 @@ impl Array {
         let cached = self.works_in_cache(node, scrubs);
         let gate = self.gate_above(node).filter(|_| scrubs || self.rebuild_unit.is_none());
         let behind = gate.and_then(|volume| self.gates[volume].as_ref());
-        let Some(unit) = behind.map(Gate::unit).or(cached.map(|_| self.row_sectors)) else {
+        let Some(unit) = behind.map(ResyncGate::unit).or(cached.map(|_| self.row_sectors)) else {
             return Rebuild::new((node, above), (end, unit, places), pace, scrubs);
         };
         self.traffic.resize(self.views.leaves.len(), Traffic::default());
