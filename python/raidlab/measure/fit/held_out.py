@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Literal
 
 from raidlab.measure.fit.situations import Situation, Slot
@@ -77,12 +76,11 @@ Serving = Callable[[int], dict[str, Plain]]
 
 
 def chosen(serving: Serving, fitted: Sequence[Measured], seed: int) -> tuple[dict[str, Plain], list[Arrivals]]:
-    """How many requests the device serves at a time, of the depths that were measured: random arrivals and tails show.
+    """How many requests the device serves at a time, of the depths that were measured: what random arrivals show.
 
-    Means of closed loops of one kind cannot tell: one that serves four in 4 ms and one that serves each in 1 ms, in
-    turn, give the same throughput and the same mean. But what waits in line waits alike: times of loops are less far
-    apart where fewer are served at a time, and where, in a mix, writes are done sooner than reads are served, so many
-    more are served at a time. Between two depths it would be as with both of them.
+    Closed loops of one kind cannot tell: one that serves four in 4 ms and one that serves each in 1 ms, in turn, give
+    the same throughput and the same mean. But what waits in line waits alike: where, in a mix, writes are done sooner
+    than reads are served, so many more are served at a time. Between two depths it would be as with both of them.
     """
     loops = [one for one in fitted if one.situation.place == "random" and not one.situation.arrivals]
     depths = sorted({one.situation.depth for one in loops})
@@ -98,25 +96,9 @@ def chosen(serving: Serving, fitted: Sequence[Measured], seed: int) -> tuple[dic
         for one in open_loops:
             slot = Slot(one.situation, 0, 0, _MODEL_NS, rate_per_s=one.rate_per_s)
             arrivals.append(Arrivals(one, sample_of(one.situation, 0, model.ask(slot)), servers))
-        off = fmean(abs(one.log_error) for one in arrivals) + _tails_off(device, loops, seed) / 4
-        found.append((off, servers, device, arrivals))
+        found.append((sum(abs(one.log_error) for one in arrivals), servers, device, arrivals))
     _, _, device, arrivals = min(found, key=lambda one: one[:2])
     return device, arrivals
-
-
-def _tails_off(device: Mapping[str, Plain], loops: Sequence[Measured], seed: int) -> float:
-    """How far 90th percentiles of loops are off, as a mean logarithm; of those that nothing held up."""
-    model = ModelSubject({key: value for key, value in device.items() if key != "throttle"}, seed, _TAIL_REQUESTS)
-    found = []
-    for one in loops:
-        seen = sample_of(one.situation, 0, model.ask(Slot(one.situation, 0, 0, _MODEL_NS)))
-        p90s = [some.times.percentile_ns(90) for some in (seen, one)]
-        found.append(abs(math.log((p90s[0] or 1) / (p90s[1] or 1))))
-    return fmean(found)
-
-
-# Enough for a 90th percentile.
-_TAIL_REQUESTS = 4000
 
 
 def predicted(device: Mapping[str, Plain], measured: Sequence[Measured], seed: int) -> list[HeldOut]:
