@@ -81,6 +81,8 @@ pub struct Machine {
     scratch: Vec<Vec<u8>>,
     /// Steps so far.
     pub now: u64,
+    /// Time that passed while nothing but time was waited for.
+    slept_ns: u64,
     /// Requests so far.
     pub offered: usize,
     /// Of all operations, in order, and of how each ended: equal for equal seeds.
@@ -131,6 +133,7 @@ impl Machine {
             live: BTreeMap::new(),
             scratch: Vec::new(),
             now: 1,
+            slept_ns: 0,
             offered: 0,
             digest: 0,
             level: 0,
@@ -148,11 +151,16 @@ impl Machine {
         while self.offered < requests.len() || !self.live.is_empty() || self.array.is_at_work() {
             self.now += 1;
             assert!(self.now < MOST_STEPS, "requests or rebuilds that do not end");
-            let due = self.array.poll_timeout();
-            if due.is_some_and(|due| due <= Instant::from_ns(self.now)) {
-                self.array.handle_time(Instant::from_ns(self.now));
-            }
             let may_offer = self.offered < requests.len() && self.live.len() < depth;
+            if let Some(due) = self.array.poll_timeout() {
+                if self.flying.is_empty() && !may_offer {
+                    // Nothing else happens before then.
+                    self.slept_ns += due.as_ns().saturating_sub(self.instant().as_ns());
+                }
+                if due <= self.instant() {
+                    self.array.handle_time(self.instant());
+                }
+            }
             // Drawn in any case: what comes after the last request is the same without those before it.
             let offers = self.chance(300);
             if may_offer && (self.flying.is_empty() || offers) {
@@ -172,6 +180,11 @@ impl Machine {
         if let Err(what) = self.array.check_idle() {
             panic!("the idle array still has {what}");
         }
+    }
+
+    /// The array's time: a nanosecond a step, and what was slept through.
+    fn instant(&self) -> Instant {
+        Instant::from_ns(self.now + self.slept_ns)
     }
 
     fn is_silent(&self, leaf: usize) -> bool {
@@ -224,7 +237,7 @@ impl Machine {
             }
         }
         self.live.insert(tag, RequestInFlight { request, user, began: self.now, allowed });
-        self.array.handle_request(Instant::from_ns(self.now), request);
+        self.array.handle_request(self.instant(), request);
     }
 
     /// Whether the tree would still bear all losses if these came on top: as they are, and as far as the array knows of
@@ -402,7 +415,7 @@ impl Machine {
         let result = if died { Err(OpError::MemberGone) } else { outcome.unwrap_or(Ok(())) };
         assert!(self.names.remove(&id));
         self.mix(u64::from(result.is_ok()));
-        self.array.handle_op_done(Instant::from_ns(self.now), id, result);
+        self.array.handle_op_done(self.instant(), id, result);
     }
 
     /// Puts a new member, full of garbage, in the place of one that is known to be gone and has nothing more to answer.
@@ -414,7 +427,7 @@ impl Machine {
         let mut rng = self.contents.child(self.now).draws();
         let throttle = random_throttle(&mut rng);
         self.array.set_rebuild_unit([None, Some(1 + rng.below(8))][rng.below(2) as usize]);
-        let replaced = self.array.replace_member(Instant::from_ns(self.now), leaf as LeafId, throttle).is_ok();
+        let replaced = self.array.replace_member(self.instant(), leaf as LeafId, throttle).is_ok();
         if replaced {
             self.members[leaf].iter_mut().for_each(|sector| *sector = rng.next_u64() as u8);
             (self.dead[leaf], self.answers[leaf]) = (false, false);
@@ -426,7 +439,7 @@ impl Machine {
     /// Begins a scrub, unless one is under way or there is nothing to compare.
     fn scrub(&mut self, kind: ScrubKind) -> bool {
         let throttle = random_throttle(&mut self.contents.child(self.now).draws());
-        self.array.scrub(Instant::from_ns(self.now), kind, throttle).is_ok()
+        self.array.scrub(self.instant(), kind, throttle).is_ok()
     }
 
     /// Changes sectors of members behind the array's back, where the others tell which, and has a scrub put them right: one
