@@ -83,16 +83,10 @@ class Geometry:
     user_bytes: dict[str, dict[str, int]] = field(default_factory=dict)
     """By target of modelled devices, and array."""
     broken: set[int] = field(default_factory=set)
-    _texts: dict[str, tuple[Tree, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def facts(self, array: str, member_bytes: int, sector_bytes: int) -> TreeFacts:
         """What the engine says about an array over members of a size: leaves, user bytes, tolerance, ..."""
-        tree = self.trees[array]
-        # Every cell of a sweep asks; to write the tree takes longer than to look.
-        known = self._texts.get(array)
-        if known is None or known[0] is not tree:
-            known = self._texts[array] = (tree, json.dumps(tree))
-        return _tree_facts(known[1], member_bytes, sector_bytes).copy()
+        return _tree_facts(json.dumps(self.trees[array]), member_bytes, sector_bytes).copy()
 
     def device(self, target: str, array: str) -> DeviceModel:
         """The model of an array's members on a target of modelled devices."""

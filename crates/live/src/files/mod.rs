@@ -243,7 +243,9 @@ fn fill(
     let total = missing.iter().map(|file| file.size_bytes).sum();
     let mut progress = ByteProgress::new(RunStage::Filling, total, observer);
     let clock = Clock::start();
-    result.began_unix_ns = begin::began_unix_ns_of(clock);
+    if config.readers == 0 {
+        result.began_unix_ns = begin::began_unix_ns_of(clock);
+    }
     let mut filler = Filler { sets, direct, seed: config.seed, sync, buffer, clock };
     let mut filled = FillResult { records: Vec::with_capacity(missing.len()), ..FillResult::default() };
     let outcome = filler.write_all(missing, &mut filled, &mut |bytes| progress.add(bytes));
