@@ -546,11 +546,25 @@ impl Array {
         loop {
             let begun = self.units_begun;
             self.next_work_at = None;
+            self.give_way_to_rebuilds();
             (0..self.rebuilds.capacity()).for_each(|id| self.begin_units(id));
             self.run_unblocked();
             // A unit without anything to do is over already.
             if self.units_begun == begun {
                 return;
+            }
+        }
+    }
+
+    /// A scrub begins nothing while a member is rebuilt, and so does not keep the gate that it has asked for.
+    fn give_way_to_rebuilds(&mut self) {
+        if self.gates.is_empty() || !self.is_rebuilding() {
+            return;
+        }
+        for id in 0..self.rebuilds.capacity() {
+            let Some(scrub) = self.rebuilds.get(id).filter(|work| work.scrubs) else { continue };
+            if let Some(gate) = scrub.gate.and_then(|volume| self.gates[volume].as_mut()) {
+                gate.forget(place(id), scrub.next, &mut self.let_in);
             }
         }
     }
