@@ -428,10 +428,8 @@ def _print_facts(facts: DeviceFacts) -> None:
         )
     rows = []
     for key, value in facts.parameters.items():
-        source = facts.provenance.get(key) or facts.provenance.get(key.split(".")[0])
-        rows.append(
-            (key, short_value(value), f"{source['status']}: {source['why']}" if isinstance(source, dict) else "-")
-        )
+        source = facts.source_of(key)
+        rows.append((key, short_value(value), "-" if source is None else ": ".join(source)))
     out.print(plain_table("", ("parameter", "value", "source"), rows))
 
 

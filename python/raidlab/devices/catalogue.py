@@ -54,6 +54,11 @@ class DeviceFacts:
     """Of flash drives what write amplification depends on: ``spare_factor``, ``units_per_block``,
     ``mapping_bytes``."""
 
+    def source_of(self, key: str) -> tuple[str, str] | None:
+        """The status of a parameter and why, of itself or of the table that it is in; None where nothing is told."""
+        told = self.provenance.get(key) or self.provenance.get(key.split(".", maxsplit=1)[0])
+        return (str(told["status"]), str(told["why"])) if isinstance(told, Mapping) else None
+
 
 def catalogue_entries() -> list[CatalogueEntry]:
     """Every device that can be named without a path."""

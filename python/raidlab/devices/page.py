@@ -119,8 +119,7 @@ def _error(one: ComparedFigure) -> str:
 def _parameters(facts: DeviceFacts) -> Iterator[tuple[str, str, str, str]]:
     """Each parameter with its value, and where it comes from: a status and a reason."""
     for key, value in facts.parameters.items():
-        told = facts.provenance.get(key) or facts.provenance.get(key.split(".")[0])
-        status, why = (str(told["status"]), str(told["why"])) if isinstance(told, Mapping) else ("", "")
+        status, why = facts.source_of(key) or ("", "")
         yield key, short_value(value), status, why
 
 

@@ -11,6 +11,7 @@
 //! Invariants: a request is within from when it is let in until it is done, or it waits; one waits only while units keep it
 //! out, so whoever opens the gate for the last of these lets it in.
 
+use super::rebuild::has_members_only;
 use super::scrub::is_within;
 use super::{join, split, Array, ArrayOp, Event, Owner, OF_ARRAY};
 use crate::layout::{Layout, NodeId};
@@ -104,10 +105,7 @@ impl ResyncGate {
     /// That of a volume which is a mirror, a stripe of mirrors or copies in chunks, of members; no other has one.
     fn of(layout: &Layout, id: NodeId) -> Option<ResyncGate> {
         let node = layout.node(id);
-        let of_members = |id: NodeId| {
-            let is_member = |&child: &NodeId| matches!(layout.node(child).level, Level::Member(_));
-            layout.node(id).children.iter().all(is_member)
-        };
+        let of_members = |id: NodeId| has_members_only(layout, id);
         let is_pair = |&child: &NodeId| matches!(layout.node(child).level, Level::Mirror(_)) && of_members(child);
         let is_mirror = match node.level {
             Level::Mirror(_) if of_members(id) => true,
@@ -311,6 +309,9 @@ impl Array {
 
     /// Sectors of what an operation moves that lie together in memory; of clients all of it.
     pub fn piece_sectors(&self, op: &Operation) -> u64 {
+        if self.gates.is_empty() {
+            return op.extent.sectors;
+        }
         let (window, _) = split(op.id);
         let owner = self.windows.get(window as usize).map(|window| window.owner);
         let Some(Owner::Rebuild(work)) = owner else { return op.extent.sectors };

@@ -35,6 +35,11 @@ fn after_a_jiffy(now: Instant) -> Instant {
     Instant::from_ns((now.as_ns() / JIFFY_NS + 2) * JIFFY_NS)
 }
 
+/// Whether nothing but members lies below a node.
+pub(super) fn has_members_only(layout: &Layout, node: NodeId) -> bool {
+    layout.node(node).children.iter().all(|&child| matches!(layout.node(child).level, Level::Member(_)))
+}
+
 /// Notes that work goes on at that time, if not sooner.
 fn wake_at(next: &mut Option<Instant>, at: Instant) {
     *next = Some(next.map_or(at, |earlier| earlier.min(at)));
@@ -377,7 +382,7 @@ impl Array {
         let has_parity = for_level!(self.layout.node(node), level => level.locks_stripes());
         let sector_bytes = u64::from(self.layout.sector_bytes());
         let mut places = self.policy.unit_places(has_parity, unit * sector_bytes);
-        if !scrubs && !self.has_members_only(node) {
+        if !scrubs && !has_members_only(&self.layout, node) {
             // A nested level is not written where it holds nothing yet, for the unit to come has what was written. So
             // none may be done, and not count yet, since one before it is not.
             places = UnitPlaces { most: 1, most_again: 1 };
@@ -395,11 +400,6 @@ impl Array {
         let places = UnitPlaces { most: usize::MAX, most_again: usize::MAX };
         let work = Rebuild::new((node, above), (end, unit, places), pace, scrubs);
         Rebuild { cached, gate, ..work }
-    }
-
-    fn has_members_only(&self, node: NodeId) -> bool {
-        let is_member = |&child: &NodeId| matches!(self.layout.node(child).level, Level::Member(_));
-        self.layout.node(node).children.iter().all(is_member)
     }
 
     /// The volume whose cache can work on the node.
