@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -84,6 +85,16 @@ equal = "user_capacity"
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache a test: what another test of the same process simulated is not to change what this one sees."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache" / uuid4().hex))
+
+
+def unmount(place: Path) -> None:
+    """Takes a file system away, which whoever else looked at it may still keep for a moment."""
+    for _ in range(200):
+        done = subprocess.run(["umount", str(place)], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return
+        time.sleep(0.1)
+    raise AssertionError(done.stderr)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
+from conftest import unmount
 from raidlab.analysis.metrics import Analysis
 from raidlab.api import resume_run, write_report
 from raidlab.cli.results import app
@@ -165,7 +166,7 @@ def test_what_is_mounted_below_stays(where: str, victim: Path, tmp_path: Path) -
         remove_abandoned([tmp_path / "scratch"])
         assert sorted(victim.rglob("*")) == before
     finally:
-        subprocess.run(["umount", place], check=True)
+        unmount(place)
 
 
 def test_a_folder_in_use_and_one_of_the_past_are_told_apart(tmp_path: Path) -> None:

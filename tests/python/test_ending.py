@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import SMALL_STUDY
+from conftest import SMALL_STUDY, unmount
 from raidlab.errors import InputError
 from raidlab.results import Run, RunWriter, load_run, new_folder
 from raidlab.results.outcome import CellOutcome
@@ -181,7 +181,7 @@ def test_a_full_disk_keeps_what_was_measured(small_run: Run, tmp_path: Path) -> 
         run = load_run(next(out.iterdir()))
         assert 0 < run.cells.height < small_run.cells.height
     finally:
-        subprocess.run(["umount", str(out)], check=True)
+        unmount(out)
 
 
 def test_no_request_in_the_idle_cell_ends_the_run_with_the_reason(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from conftest import unmount
 from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, run_study
 from raidlab.cli.app import app
@@ -126,7 +127,7 @@ def test_block_devices_are_refused_unless_given_up_and_mounted_ones_always(
                 result = CliRunner().invoke(app, [*words, device, "--destroy", device])
                 assert isinstance(result.exception, RefusedError), (words, result.output)
                 assert f"--destroy: {device} is mounted on" in str(result.exception)
-            subprocess.run(["umount", str(mounted)], check=True)
+            unmount(mounted)
         subprocess.run(["blockdev", "--setro", device], check=True)
         with pytest.raises(RefusedError, match=f"^--on: {device} is read-only"):
             run_study(small_study, on=[device], out=tmp_path / "runs", destroy=[device])

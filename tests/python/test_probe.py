@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from conftest import unmount
 from raidlab.cli.app import app
 from raidlab.errors import RaidlabError
 from raidlab.measure.probe import ProbeAnswer, ProbeRequest, probe_simulated
@@ -250,7 +251,7 @@ def test_a_file_of_btrfs_over_loop_devices_is_not_named_wrongly(tmp_path: Path, 
         assert status == 0, text
         assert not_wrong(json.loads(text), "raid0"), text
     finally:
-        subprocess.run(["umount", str(place)], check=True)
+        unmount(place)
 
 
 def not_wrong(answer: Any, level: str) -> bool:

@@ -17,7 +17,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import test_emulated
-from conftest import SMALL_STUDY
+from conftest import SMALL_STUDY, unmount
 from raidlab.api import resume_run, run_study
 from raidlab.cli.run_folders import folder_of, runs_in
 from raidlab.directory import Directory
@@ -425,7 +425,7 @@ def test_a_run_that_filled_its_disk_goes_on(study: Path, small_run: Run) -> None
         assert _raidlab(study, "run", "--resume", str(folder)).returncode in (0, 3)
         assert _tables(folder) == _tables(small_run.folder)
     finally:
-        subprocess.run(["umount", str(out)], check=True)
+        unmount(out)
 
 
 def test_a_folder_that_cannot_be_written_is_not_resumed(small_study: Path, monkeypatch: pytest.MonkeyPatch) -> None:

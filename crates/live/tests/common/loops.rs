@@ -3,6 +3,7 @@
 use super::Place;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Why loop devices cannot be had here, if so.
 pub(crate) fn unavailable() -> Option<String> {
@@ -115,6 +116,19 @@ impl Loop {
     }
 }
 
+impl Loop {
+    /// The kernel lets go of the file behind it when the last who looks at the device has closed it: later than `losetup`
+    /// returns, where something that watches devices has it open.
+    fn wait_until_detached(&self) {
+        let name = self.device.file_name().expect("a device has a name");
+        let bound = Path::new("/sys/block").join(name).join("loop");
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while bound.exists() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
 impl Drop for Loop {
     fn drop(&mut self) {
         if let Some(point) = &self.mounted {
@@ -124,6 +138,7 @@ impl Drop for Loop {
             let _ = Command::new("swapoff").arg(&self.device).status();
         }
         let _ = Command::new("losetup").arg("-d").arg(&self.device).status();
+        self.wait_until_detached();
     }
 }
 
