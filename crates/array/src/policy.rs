@@ -108,6 +108,8 @@ pub struct Policy {
     /// Whether the array's own work on copies, over members, goes in units of 64 KiB that take turns with clients' requests,
     /// as Linux md's barrier has them do.
     pub resync_barrier: bool,
+    /// Whether what could not be read, and was worked out from the rest, is written anew, as Linux md does.
+    pub read_error_repair: bool,
     /// Largest part of a request planned at once, measured from where the request begins and rounded to whole stripes (at
     /// least one).
     pub window_bytes: u64,
@@ -128,6 +130,7 @@ impl Default for Policy {
             merge_bytes: 0,
             plug: false,
             resync_barrier: false,
+            read_error_repair: true,
             window_bytes: 8 << 20,
             windows_in_flight: 4,
         }

@@ -61,6 +61,7 @@ weaknesses! {
     WritesSkipInFront "writes-skip-in-front" "A write in front of what is rebuilt does not reach the new member, though a unit there may be done.";
     WritesSkipBehind "writes-skip-behind" "A write of what is rebuilt already does not reach the new member.";
     ScrubTakesNoLocks "scrub-takes-no-locks" "A unit of a scrub runs beside writes of the same stripes.";
+    RepairTakesNoLocks "repair-takes-no-locks" "What a read could not read is written anew beside writes of the same stripes.";
     ScrubLeavesOutUnits "scrub-leaves-out-units" "A scrub passes over the first unit of a node.";
     RepairWritesNothing "repair-writes-nothing" "A repair counts what is wrong, and writes nothing anew.";
     RepairTakesWrongSide "repair-takes-wrong-side" "A repair believes what differs, and writes the others anew.";

@@ -4,7 +4,7 @@
 
 use raidlab_array::{
     Array, ArrayOp, Event, Layout, MemberState, MirrorRead, ParityWrite, Policy, RebuildThrottle, Rotation, ScrubKind,
-    Tree,
+    Tree, OF_ARRAY,
 };
 use raidlab_types::{Extent, Instant, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind};
 
@@ -167,7 +167,7 @@ fn a_media_error_without_redundancy_is_a_local_error() {
 #[test]
 fn two_members_with_a_bad_sector_each_are_read_in_shorter_operations() {
     // Both members name all of a long operation unreadable, and mean one sector, each another.
-    let mut array = array(&Tree::raid1(2), Policy::default());
+    let mut array = array(&Tree::raid1(2), Policy { read_error_repair: false, ..Policy::default() });
     ask(&mut array, 1, RequestKind::Read, 0, 64);
     let mut longest = Vec::new();
     let mut ops = device_ops(&mut array);
@@ -183,6 +183,94 @@ fn two_members_with_a_bad_sector_each_are_read_in_shorter_operations() {
     assert_eq!(longest, [64, 64, 1, 1]);
     assert_eq!(finish(&mut array, ops), [(1, Ok(()))]);
     assert_eq!(array.check_idle(), Ok(()));
+}
+
+/// Reads `sectors` from `lba`, with sectors of members that cannot be read until they are written; what was asked of members,
+/// by kind and length, and what the client was told.
+fn read_with_bad_sectors(
+    array: &mut Array,
+    (lba, sectors): (u64, u64),
+    bad: &mut Vec<(u32, u64)>,
+) -> (Vec<(u32, OpKind, Extent)>, Vec<(u64, Result<(), RequestError>)>) {
+    ask(array, 1, RequestKind::Read, lba, sectors);
+    let mut asked = Vec::new();
+    let mut ops = device_ops(array);
+    while !ops.is_empty() {
+        for o in &ops {
+            asked.push((o.leaf, o.kind, o.extent));
+            let met = |&&(leaf, sector): &&(u32, u64)| leaf == o.leaf && o.extent.overlaps(Extent::new(sector, 1));
+            let found = bad.iter().find(met).map(|&(_, sector)| sector);
+            let result = match (o.kind, found) {
+                (OpKind::Read, Some(sector)) => Err(OpError::Media(Extent::new(sector, 1))),
+                _ => Ok(()),
+            };
+            if o.kind == OpKind::Write {
+                bad.retain(|&(leaf, sector)| leaf != o.leaf || !o.extent.overlaps(Extent::new(sector, 1)));
+            }
+            array.handle_op_done(Instant::ZERO, o.id, result);
+        }
+        ops = device_ops(array);
+    }
+    (asked, finish(array, ops))
+}
+
+#[test]
+fn what_a_read_cannot_read_and_the_others_give_back_is_written_anew() {
+    let trees = [
+        (Tree::raid1(3), 0, 0..=0),
+        (Tree::parity(1, 4, 4, Rotation::LeftSymmetric), 0, 0..=0),
+        (Tree::parity(2, 6, 4, Rotation::LeftSymmetric), 1, 1..=1),
+        (Tree::raid10(2, 4), 0, 0..=0),
+        // A row of the side's stripe.
+        (Tree::raid01(2, 4), 0, 0..=1),
+    ];
+    for (tree, leaf, side) in trees {
+        let mut array = array(&tree, Policy::default());
+        let mut bad = vec![(leaf, 2)];
+        let (first, told) = read_with_bad_sectors(&mut array, (0, 32), &mut bad);
+        assert_eq!((told, bad), (vec![(1, Ok(()))], vec![]), "{tree:?}: {first:?}");
+        let written: Vec<_> = first.iter().filter(|(_, kind, _)| *kind == OpKind::Write).collect();
+        let is_short = |&&(of, _, extent): &&(u32, OpKind, Extent)| side.contains(&of) && extent.sectors <= 4;
+        assert!(written.len() == side.clone().count() && written.iter().all(is_short), "{tree:?}: {written:?}");
+        assert!(array.repaired_sectors() == 1 && array.check_idle().is_ok(), "{tree:?}");
+        let (again, _) = read_with_bad_sectors(&mut array, (0, 32), &mut vec![]);
+        assert!(again.len() < first.len(), "{tree:?}: {again:?}");
+    }
+}
+
+#[test]
+fn a_repair_waits_for_a_write_of_its_stripe_and_a_write_for_it() {
+    let mut array = raid5();
+    ask(&mut array, 1, RequestKind::Read, 0, 1);
+    let read = device_ops(&mut array);
+    array.handle_op_done(Instant::ZERO, read[0].id, Err(OpError::Media(read[0].extent)));
+    let others = device_ops(&mut array);
+    ask(&mut array, 2, RequestKind::Write, 0, 1);
+    others.iter().for_each(|o| done(&mut array, o.id));
+    // The client's read is over; the write was first in the queue.
+    let old = device_ops(&mut array);
+    assert!(old.iter().all(|o| o.tag == 2), "{old:?}");
+    old.iter().for_each(|o| done(&mut array, o.id));
+    let new = device_ops(&mut array);
+    assert!(new.iter().all(|o| o.tag == 2 && o.kind == OpKind::Write), "{new:?}");
+    ask(&mut array, 3, RequestKind::Write, 0, 1);
+    new.iter().for_each(|o| done(&mut array, o.id));
+    let repair = device_ops(&mut array);
+    assert!(!repair.is_empty() && repair.iter().all(|o| o.tag == OF_ARRAY), "{repair:?}");
+    assert_eq!(finish(&mut array, repair), [(1, Ok(())), (2, Ok(())), (3, Ok(()))]);
+    assert_eq!((array.repaired_sectors(), array.check_idle()), (1, Ok(())));
+}
+
+#[test]
+fn nothing_is_repaired_without_redundancy_or_where_the_policy_says_so() {
+    let mut bad = vec![(0, 2)];
+    let mut plain = array(&Tree::raid1(2), Policy { read_error_repair: false, ..Policy::default() });
+    let (asked, told) = read_with_bad_sectors(&mut plain, (0, 4), &mut bad);
+    assert_eq!((told, plain.repaired_sectors(), bad.len()), (vec![(1, Ok(()))], 0, 1), "{asked:?}");
+    let mut striped = array(&Tree::raid0(2, 4), Policy::default());
+    let (asked, told) = read_with_bad_sectors(&mut striped, (0, 4), &mut bad);
+    assert!(asked.iter().all(|(_, kind, _)| *kind == OpKind::Read) && told[0].1.is_err(), "{asked:?}");
+    assert_eq!(striped.check_idle(), Ok(()));
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod cached;
 mod gate;
 mod locks;
 mod rebuild;
+mod repair;
 mod run;
 mod scrub;
 mod stripe_cache;
@@ -132,6 +133,8 @@ enum Owner {
     Client(u32),
     /// The array's own work; its extent is of the children of the work's node.
     Rebuild(u32),
+    /// A repair of what a read could not read; its extent is of the children of the node.
+    Repair(NodeId),
 }
 
 #[derive(Debug)]
@@ -210,6 +213,8 @@ pub struct Array {
     traffic: Vec<Traffic>,
     scrub: Option<Scrub>,
     scrub_counts: ScrubCounts,
+    repairs_in_flight: u32,
+    repaired_sectors: u64,
     /// How fast; as the member replaced last.
     throttle: RebuildThrottle,
     /// Bytes of a member that a unit of a rebuild is asked to have.
@@ -259,6 +264,8 @@ impl Array {
             traffic: Vec::new(),
             scrub: None,
             scrub_counts: ScrubCounts::default(),
+            repairs_in_flight: 0,
+            repaired_sectors: 0,
             throttle: RebuildThrottle::Idle,
             rebuild_unit: None,
             units_begun: 0,
@@ -432,6 +439,7 @@ impl Array {
             Owner::Client(request) => {
                 self.gathers_writes && self.requests[request as usize].request.kind == RequestKind::Write
             }
+            Owner::Repair(_) => false,
             Owner::Rebuild(work) => self.policy.plug && self.rebuilds[work as usize].gate.is_some(),
         }
     }
@@ -478,7 +486,7 @@ impl Array {
             (self.windows.iter().all(|p| p.phase == WindowPhase::Idle), "windows"),
             (self.idle_windows.len() == self.windows.len(), "windows not in the list of idle ones"),
             (self.requests.is_empty(), "requests"),
-            (self.rebuilds.is_empty(), "work of its own"),
+            (self.rebuilds.is_empty() && self.repairs_in_flight == 0, "work of its own"),
             (self.caches.iter().flatten().all(StripeCache::is_idle), "rows in a stripe cache"),
             (self.let_in.is_empty() && self.gates.iter().flatten().all(ResyncGate::is_idle), "requests at a gate"),
         ];
@@ -492,7 +500,7 @@ impl Array {
                 let Request { tag, force_unit_access, .. } = self.requests[request as usize].request;
                 (tag, force_unit_access)
             }
-            Owner::Rebuild(_) => (OF_ARRAY, false),
+            Owner::Rebuild(_) | Owner::Repair(_) => (OF_ARRAY, false),
         };
         let (id, join) = (join(id, node), |other| join(id, other));
         match &window.plan.nodes[node as usize].body {

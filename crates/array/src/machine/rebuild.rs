@@ -133,22 +133,14 @@ impl Rebuild {
         row_sectors: u64,
         out: &mut Vec<LockRange>,
     ) {
-        let covering = |id: NodeId, position: u32, part: Extent| {
-            let node = layout.node(id);
-            for_level!(node, level => level.covering(node, position, part))
-        };
         let node = layout.node(self.node);
         if node.bears == 0 {
             // A unit of what clients see.
             return collect(layout, self.node, extent, LockMode::Exclusive { row_sectors }, false, out);
         }
         let only = (!self.scrubs).then(|| views.only_partial(node)).flatten();
-        let mut top = (self.node, for_level!(node, level => level.covering_unit(node, only, extent)));
         let above = if views.is_weak(Weakness::RebuildLocksItsNodeOnly) { &[] } else { &self.above[..] };
-        for &(id, position) in above {
-            top = (id, covering(id, position, top.1));
-        }
-        collect(layout, top.0, top.1, LockMode::Exclusive { row_sectors }, false, out);
+        collect_own(layout, (self.node, above), (only, extent), row_sectors, out);
     }
 
     /// Whether its pace lets the next unit begin now; where it is known when it will, that is noted.
@@ -193,8 +185,25 @@ impl Rebuild {
     }
 }
 
+/// The locks of own work on `extent` of the children of a node, or of the `only` one that is written, below these ancestors.
+pub(super) fn collect_own(
+    layout: &Layout,
+    (node, above): (NodeId, &[(NodeId, u32)]),
+    (only, extent): (Option<u32>, Extent),
+    row_sectors: u64,
+    out: &mut Vec<LockRange>,
+) {
+    let of_node = layout.node(node);
+    let mut top = (node, for_level!(of_node, level => level.covering_unit(of_node, only, extent)));
+    for &(id, position) in above {
+        let of_above = layout.node(id);
+        top = (id, for_level!(of_above, level => level.covering(of_above, position, top.1)));
+    }
+    collect(layout, top.0, top.1, LockMode::Exclusive { row_sectors }, false, out);
+}
+
 /// The ancestors of a leaf, the nearest first, each with the position of the one before.
-fn ancestors(layout: &Layout, leaf: LeafId) -> Vec<(NodeId, u32)> {
+pub(super) fn ancestors(layout: &Layout, leaf: LeafId) -> Vec<(NodeId, u32)> {
     ancestors_of(layout, layout.node_of(leaf))
 }
 
@@ -332,7 +341,7 @@ impl Array {
 
     /// Whether it works for itself: members are rebuilt, or it goes over what it holds.
     pub fn is_at_work(&self) -> bool {
-        !self.rebuilds.is_empty()
+        !self.rebuilds.is_empty() || self.repairs_in_flight > 0
     }
 
     /// When [`Array::handle_time`] is to be called, if nothing else happens before.

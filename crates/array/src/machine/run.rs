@@ -44,6 +44,11 @@ fn window(next: u64, end: u64, longest: u64, stripe: u64) -> Extent {
 }
 
 impl Window {
+    /// How much of members it has found unreadable.
+    pub(super) fn bad_sectors(&self) -> u64 {
+        self.bad.iter().map(|bad| bad.extent.sectors).sum()
+    }
+
     /// Whether the node is a write of a row whose writes are all ready: they are finished even where the window is to be
     /// planned anew, so that no row is left half written.
     fn ends_row(&self, node: u32) -> bool {
@@ -136,6 +141,12 @@ impl Array {
                     &mut self.lock_list,
                 );
             }
+            Owner::Repair(_) if self.views.is_weak(Weakness::RepairTakesNoLocks) => {}
+            Owner::Repair(node) => {
+                let mut locks = std::mem::take(&mut self.lock_list);
+                self.collect_repair(node, self.windows[id as usize].extent, &mut locks);
+                self.lock_list = locks;
+            }
         }
         if self.drops_locks(id) {
             self.lock_list.clear();
@@ -219,7 +230,7 @@ impl Array {
     fn request_of(&self, id: u32) -> Option<&RequestState> {
         match self.windows[id as usize].owner {
             Owner::Client(request) => Some(&self.requests[request as usize]),
-            Owner::Rebuild(_) => None,
+            Owner::Rebuild(_) | Owner::Repair(_) => None,
         }
     }
 
@@ -292,7 +303,7 @@ impl Array {
                 let RequestState { request, node, .. } = &self.requests[request as usize];
                 (request, *node)
             }
-            Owner::Rebuild(work) => return self.plan_unit(id, work),
+            Owner::Rebuild(_) | Owner::Repair(_) => return self.plan_unit(id),
         };
         let mut planner = Planner {
             layout: &self.layout,
@@ -460,11 +471,14 @@ impl Array {
     /// The window is over: frees its locks and, if it was the last, reports the request.
     fn retire(&mut self, id: u32, error: Option<RequestError>) {
         let owner = self.windows[id as usize].owner;
-        if matches!(owner, Owner::Rebuild(work) if error.is_none() && self.goes_over_again(id, work)) {
+        if error.is_none() && !matches!(owner, Owner::Client(_)) && self.goes_over_again(id) {
             return;
         }
         if error.is_none() || !self.views.is_weak(Weakness::LocksKeptAfterError) {
             self.unlock(id);
+        }
+        if error.is_none() && !self.windows[id as usize].bad.is_empty() && matches!(owner, Owner::Client(_)) {
+            self.repair(id);
         }
         let window = &mut self.windows[id as usize];
         window.phase = WindowPhase::Idle;
@@ -475,6 +489,7 @@ impl Array {
                 let extent = window.extent;
                 return self.end_unit(work, extent, error.is_some());
             }
+            Owner::Repair(_) => return self.end_repair(),
         };
         let r = &mut self.requests[request as usize];
         let node = r.node;

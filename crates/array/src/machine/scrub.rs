@@ -12,7 +12,7 @@
 //! [`Planner::restore`]: crate::plan::Planner::restore
 
 use super::rebuild::{measures, Rebuild};
-use super::{split, Array, ComputeWork, Event, WindowPhase};
+use super::{split, Array, ComputeWork, Event, Owner, WindowPhase};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{for_level, Content, Personality};
 use crate::plan::{place, ComputeKind, Input, Planner, Space, WrongExtent};
@@ -224,6 +224,10 @@ impl Array {
     pub fn note_mismatch(&mut self, id: OpId, mismatch: ScrubMismatch) {
         let (window, _) = split(id);
         let window = &mut self.windows[window as usize];
+        if matches!(window.owner, Owner::Repair(_)) {
+            // It writes what could not be read, and nothing else.
+            return;
+        }
         self.scrub_counts.mismatches += 1;
         let repairs = self.scrub.as_ref().is_some_and(|scrub| scrub.kind == ScrubKind::Repair);
         if !repairs || self.views.is_weak(Weakness::RepairWritesNothing) {
@@ -284,9 +288,16 @@ impl Array {
     /// What is planned of a unit of the array's own work: what members lack is written; of a scrub it is compared, or what is
     /// known to be unreadable or wrong is written anew.
     #[cold]
-    pub(super) fn plan_unit(&mut self, id: u32, work: u32) -> Result<(), RequestError> {
+    pub(super) fn plan_unit(&mut self, id: u32) -> Result<(), RequestError> {
         let window = &mut self.windows[id as usize];
-        let &Rebuild { node, scrubs, .. } = &self.rebuilds[work as usize];
+        let (node, scrubs, kind) = match window.owner {
+            Owner::Rebuild(work) => {
+                let &Rebuild { node, scrubs, .. } = &self.rebuilds[work as usize];
+                (node, scrubs, self.scrub.as_ref().map(|scrub| scrub.kind))
+            }
+            Owner::Repair(node) => (node, true, None),
+            Owner::Client(_) => unreachable!("a window of own work"),
+        };
         let (node, extent) = redundant_part(&self.layout, node, window.extent);
         if scrubs {
             std::mem::swap(&mut self.scratch.wrong, &mut window.wrong);
@@ -303,13 +314,12 @@ impl Array {
         if !scrubs {
             return planner.restore(node, extent);
         }
-        if extent.lba == 0 && planner.views.is_weak(Weakness::ScrubLeavesOutUnits) {
+        if extent.lba == 0 && kind.is_some() && planner.views.is_weak(Weakness::ScrubLeavesOutUnits) {
             std::mem::swap(&mut self.scratch.wrong, &mut window.wrong);
             self.scratch.scrubs = false;
             window.plan.clear();
             return Ok(());
         }
-        let kind = self.scrub.as_ref().map(|scrub| scrub.kind);
         let resyncs = kind == Some(ScrubKind::Resync) && window.second_looks == 0;
         if resyncs && planner.scratch.wrong.is_empty() {
             let known = planner.verify(node, extent);
@@ -329,13 +339,20 @@ impl Array {
     /// Whether a unit of a scrub whose plan has run is to be planned once more: what is wrong is mended, what was mended is
     /// looked at.
     #[cold]
-    pub(super) fn goes_over_again(&mut self, id: u32, work: u32) -> bool {
-        let window = &mut self.windows[id as usize];
-        if !self.rebuilds[work as usize].scrubs {
-            return false;
+    pub(super) fn goes_over_again(&mut self, id: u32) -> bool {
+        let window = &self.windows[id as usize];
+        match window.owner {
+            Owner::Repair(_) if window.mends => self.repaired_sectors += window.bad_sectors(),
+            Owner::Rebuild(work) if self.rebuilds[work as usize].scrubs => return self.scrubs_again(id),
+            _ => {}
         }
+        false
+    }
+
+    fn scrubs_again(&mut self, id: u32) -> bool {
+        let window = &mut self.windows[id as usize];
         if window.mends {
-            self.scrub_counts.mended += window.bad.iter().map(|bad| bad.extent.sectors).sum::<u64>();
+            self.scrub_counts.mended += window.bad_sectors();
             window.bad.clear();
             window.wrong.clear();
             window.second_looks += 1;
