@@ -29,6 +29,7 @@ pub use layout::{Layout, LayoutMap, MapCell, NodeId};
 pub use machine::{Array, ArrayOp, ComputeWork, Event, ScrubCounts, ScrubKind, ScrubMismatch, WindowId, OF_ARRAY};
 pub use outages::{
     too_many_missing, Befallen, DataLoss, MemberEventSpec, Outages, RebuildResult, RebuildSpec, ScrubResult,
+    UnreadableResult,
 };
 pub use plan::{ComputeKind, Piece, Plan, Space};
 pub use policy::{ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};

@@ -1,5 +1,5 @@
-//! The members' bad days: who fails or becomes slow and when, who takes the place, when the array goes over what it holds,
-//! and when a run that waits for that is over.
+//! The members' bad days: who fails, becomes slow or cannot be read in places and when, who takes the place, when the array
+//! goes over what it holds, and when a run that waits for that is over.
 //!
 //! Purpose: the same for every clock. A driver asks when something is due ([`Outages::next_at`]), has it done
 //! ([`Outages::take_step`]), and ends what a member is asked after its failure as [`Outages::outcome`] says.
@@ -11,14 +11,21 @@ use crate::machine::{Array, ScrubCounts, ScrubKind};
 use crate::policy::MemberState;
 use crate::throttle::RebuildThrottle;
 use raidlab_types::number::f64_from;
-use raidlab_types::{Duration, Instant, LeafId, OpError, SpecError};
+use raidlab_types::{Duration, Extent, Instant, Lba, LeafId, OpError, OpId, OpKind, Seed, SpecError};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// How often it is looked whether something is still to come from a member that has failed.
 const LOOK_EVERY: Duration = Duration::from_ns(1_000_000);
 
 /// How often it is looked whether a scrub may begin: one goes on.
 const LOOK_FOR_SCRUB_EVERY: Duration = Duration::from_ns(100_000_000);
+
+/// A place that cannot be read: the physical sector of a disk.
+const PLACE_BYTES: u64 = 4096;
+
+/// The most places of one event.
+const MOST_PLACES: u64 = 100_000;
 
 /// The longest unit of a rebuild that may be asked for.
 const LONGEST_UNIT: u64 = 16 << 20;
@@ -59,8 +66,9 @@ impl RebuildSpec {
     }
 }
 
-/// What befalls a member while the load runs: it fails, or it becomes slow. Or the array goes over what it holds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// What befalls a member while the load runs: it fails, becomes slow, or cannot be read in places. Or the array goes over what
+/// it holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemberEventSpec {
     /// When, in nanoseconds from the beginning of the run.
@@ -74,6 +82,12 @@ pub struct MemberEventSpec {
     /// How many times as long all takes it from then on; 1 ends that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<f64>,
+    /// The member that can no longer be read in places of 4 KiB, until they are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<LeafId>,
+    /// How many these are; they lie anywhere on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<u64>,
     /// The array begins to go over all it holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub: Option<ScrubKind>,
@@ -88,36 +102,37 @@ pub struct MemberEventSpec {
 impl MemberEventSpec {
     /// A failure.
     pub fn failure(at: u64, leaf: LeafId) -> Self {
-        MemberEventSpec { fail: Some(leaf), ..MemberEventSpec::nothing(at) }
+        MemberEventSpec { at, fail: Some(leaf), ..MemberEventSpec::default() }
     }
 
     /// From `at` on, all takes the member so many times as long.
     pub fn slowness(at: u64, leaf: LeafId, times: f64) -> Self {
-        MemberEventSpec { slow: Some(leaf), times: Some(times), ..MemberEventSpec::nothing(at) }
+        MemberEventSpec { at, slow: Some(leaf), times: Some(times), ..MemberEventSpec::default() }
     }
 
     /// At `at` the array begins to go over what it holds.
     pub fn scrub(at: u64, kind: ScrubKind, throttle: RebuildThrottle) -> Self {
-        MemberEventSpec { scrub: Some(kind), throttle: Some(throttle), ..MemberEventSpec::nothing(at) }
+        MemberEventSpec { at, scrub: Some(kind), throttle: Some(throttle), ..MemberEventSpec::default() }
     }
 
-    fn nothing(at: u64) -> Self {
-        MemberEventSpec { at, fail: None, slow: None, times: None, scrub: None, throttle: None, watch: None }
+    /// From `at` on, so many places of the member cannot be read until they are written.
+    pub fn unreadable(at: u64, leaf: LeafId, places: u64) -> Self {
+        MemberEventSpec { at, unreadable: Some(leaf), places: Some(places), ..MemberEventSpec::default() }
     }
 
     /// What there is to do, if the keys go together.
     fn step(&self) -> Option<Step> {
-        if let Some(kind) = self.scrub {
-            let throttle = self.throttle.unwrap_or(RebuildThrottle::MD);
-            let alone = (self.fail, self.slow, self.times) == (None, None, None);
-            return alone.then_some(Step::Scrub(kind, throttle, self.watch));
-        }
-        match (self.fail, self.slow, self.times) {
-            _ if self.throttle.is_some() || self.watch.is_some() => None,
-            (Some(leaf), None, None) => Some(Step::Fail(leaf)),
-            (None, Some(leaf), Some(times)) => Some(Step::Slow(leaf, times)),
-            _ => None,
-        }
+        let MemberEventSpec { fail, slow, times, unreadable, places, scrub, throttle, watch, .. } = *self;
+        let of_member = match (fail, slow, times, unreadable, places) {
+            (None, None, None, None, None) => {
+                return scrub.map(|kind| Step::Scrub(kind, throttle.unwrap_or(RebuildThrottle::MD), watch));
+            }
+            (Some(leaf), None, None, None, None) => Step::Fail(leaf),
+            (None, Some(leaf), Some(times), None, None) => Step::Slow(leaf, times),
+            (None, None, None, Some(leaf), Some(places)) => Step::Spoil(leaf, places),
+            _ => return None,
+        };
+        (scrub.is_none() && throttle.is_none() && watch.is_none()).then_some(of_member)
     }
 }
 
@@ -163,6 +178,17 @@ pub struct ScrubResult {
     pub left_out_bytes: u64,
 }
 
+/// What could not be read of members, in sectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct UnreadableResult {
+    /// All of it.
+    pub sectors: u64,
+    /// That has been written since, for whatever reason.
+    pub written: u64,
+    /// That was met by a read and written anew from the others; whoever meets a sector twice counts it twice.
+    pub repaired: u64,
+}
+
 /// A member failed while so many others held not yet what they should that something can be given back no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DataLoss {
@@ -176,6 +202,8 @@ pub struct DataLoss {
 enum Step {
     Fail(LeafId),
     Slow(LeafId, f64),
+    /// So many places of it cannot be read.
+    Spoil(LeafId, u64),
     Replace(LeafId),
     /// How, at what pace, and how long the run goes on after it.
     Scrub(ScrubKind, RebuildThrottle, Option<u64>),
@@ -230,6 +258,13 @@ pub struct Outages {
     next_at: Option<Instant>,
     /// Members that have failed and are not yet replaced.
     dead: Vec<LeafId>,
+    /// Sectors of members' data areas that cannot be read until they are written.
+    unreadable: BTreeSet<(LeafId, Lba)>,
+    /// How many of them there were, and have been written since.
+    spoiled: u64,
+    written: u64,
+    /// Where they lie.
+    seed: Option<Seed>,
     data_loss: Option<DataLoss>,
 }
 
@@ -243,9 +278,10 @@ impl Outages {
         missing: &[LeafId],
         events: &[MemberEventSpec],
         rebuild: Option<RebuildSpec>,
+        seed: Seed,
     ) -> Result<Self, SpecError> {
         check(array, missing, events, rebuild)?;
-        let mut outages = Outages { rebuild, ..Outages::default() };
+        let mut outages = Outages { rebuild, seed: Some(seed.named("unreadable")), ..Outages::default() };
         array.set_rebuild_unit(rebuild.and_then(|rebuild| rebuild.unit));
         for &leaf in missing {
             array.set_member_state(leaf, MemberState::Missing);
@@ -296,16 +332,69 @@ impl Outages {
         self.places.iter_mut().find(|place| place.leaf == leaf)
     }
 
-    /// How an operation of a member ends that has come to its end.
+    /// How the operation `id` of a member ends, whose own end has come.
     ///
     /// # Errors
-    /// Of one that has failed.
+    /// Of a member that has failed, and of a read of what cannot be read.
     #[inline]
-    pub fn outcome(&self, leaf: LeafId) -> Result<(), OpError> {
-        if self.dead.is_empty() || !self.dead.contains(&leaf) {
+    pub fn outcome(&mut self, array: &Array, id: OpId, leaf: LeafId) -> Result<(), OpError> {
+        if self.dead.is_empty() && self.unreadable.is_empty() {
             return Ok(());
         }
-        Err(OpError::MemberGone)
+        self.outcome_on_bad_days(array, id, leaf)
+    }
+
+    #[cold]
+    fn outcome_on_bad_days(&mut self, array: &Array, id: OpId, leaf: LeafId) -> Result<(), OpError> {
+        if self.dead.contains(&leaf) {
+            return Err(OpError::MemberGone);
+        }
+        let Some((kind, extent)) = array.moves(id) else { return Ok(()) };
+        let met = |&(_, lba): &(LeafId, Lba)| lba;
+        let mut within = self.unreadable.range((leaf, extent.lba)..(leaf, extent.end())).map(met);
+        match kind {
+            OpKind::Read => {
+                let Some(first) = within.next() else { return Ok(()) };
+                let sectors = 1 + (first + 1..).zip(within).take_while(|(next, lba)| next == lba).count() as u64;
+                Err(OpError::Media(Extent::new(first + array.layout().data_offset(leaf), sectors)))
+            }
+            OpKind::Write | OpKind::WriteZeroes => {
+                let all: Vec<Lba> = within.collect();
+                self.written += all.len() as u64;
+                all.iter().for_each(|&lba| {
+                    self.unreadable.remove(&(leaf, lba));
+                });
+                Ok(())
+            }
+            OpKind::Flush | OpKind::Discard => Ok(()),
+        }
+    }
+
+    /// Whether a member has failed, and none has taken its place.
+    #[inline]
+    pub fn is_gone(&self, leaf: LeafId) -> bool {
+        !self.dead.is_empty() && self.dead.contains(&leaf)
+    }
+
+    /// What could not be read of members so far, and what of it has been written since; none where nothing was to be so.
+    pub fn unreadable(&self, array: &Array) -> Option<UnreadableResult> {
+        let repaired = array.repaired_sectors();
+        let Outages { spoiled, written, .. } = *self;
+        (spoiled > 0).then_some(UnreadableResult { sectors: spoiled, written, repaired })
+    }
+
+    /// Places of a member cannot be read from now on.
+    fn spoil(&mut self, layout: &Layout, leaf: LeafId, places: u64, nth: usize) {
+        let Some(seed) = self.seed else { return };
+        let mut draws = seed.child(u64::from(leaf)).child(nth as u64).draws();
+        let sectors = layout.node(layout.node_of(leaf)).capacity;
+        let of_place = (PLACE_BYTES / u64::from(layout.sector_bytes())).max(1);
+        let before = self.unreadable.len();
+        for _ in 0..places.min(sectors / of_place) {
+            let lba = draws.below(sectors / of_place) * of_place;
+            self.unreadable.extend((lba..lba + of_place).map(|lba| (leaf, lba)));
+        }
+        self.spoiled += (self.unreadable.len() - before) as u64;
     }
 
     /// The failure that was one too many, if there was one.
@@ -374,6 +463,10 @@ impl Outages {
                 Befallen::Failed(leaf)
             }
             Some(Step::Slow(leaf, times)) => Befallen::Slowed(leaf, times),
+            Some(Step::Spoil(leaf, places)) => {
+                self.spoil(array.layout(), leaf, places, self.steps.len());
+                Befallen::Nothing
+            }
             Some(Step::Replace(leaf)) if array.member(leaf).in_flight > 0 => {
                 self.plan(now + LOOK_EVERY, Step::Replace(leaf));
                 Befallen::Nothing
@@ -384,6 +477,7 @@ impl Outages {
                     return Befallen::Nothing;
                 }
                 self.dead.retain(|&dead| dead != leaf);
+                self.unreadable.retain(|&(of, _)| of != leaf);
                 if let Some(place) = self.place(leaf) {
                     place.begun_at = Some(now);
                 }
@@ -471,7 +565,7 @@ fn check(
 fn check_events(layout: &Layout, events: &[MemberEventSpec]) -> Result<(), SpecError> {
     for (i, event) in events.iter().enumerate() {
         if event.step().is_none() {
-            let message = "does not say what befalls which member; accepted: fail, slow with times, or scrub";
+            let message = "does not say what befalls which member; accepted: fail, slow with times, unreadable with places, or scrub";
             return Err(SpecError::new(format!("events[{i}]"), message));
         }
         if event.scrub.is_some() && !layout.has_redundancy() {
@@ -480,6 +574,10 @@ fn check_events(layout: &Layout, events: &[MemberEventSpec]) -> Result<(), SpecE
         }
         if let Some(Err((key, message))) = event.throttle.map(|throttle| throttle.check()) {
             return Err(SpecError::new(format!("events[{i}].throttle.{key}"), message));
+        }
+        if let Some(places) = event.places.filter(|places| !(1..=MOST_PLACES).contains(places)) {
+            let message = format!("{places}; accepted: 1 to {MOST_PLACES}");
+            return Err(SpecError::new(format!("events[{i}].places"), message));
         }
         if let Some(times) = event.times.filter(|times| !(1.0..=1e6).contains(times)) {
             let message = format!("{times}; accepted: a number from 1 to 1000000");
@@ -518,12 +616,15 @@ fn check_members(leaves: usize, missing: &[LeafId], events: &[MemberEventSpec]) 
     let of_failures = failures(events).into_iter().map(|(i, failure)| (format!("events[{i}].fail"), failure.fail));
     let slow = |(i, event): (usize, &MemberEventSpec)| event.slow.map(|leaf| (format!("events[{i}].slow"), leaf));
     let of_slow = events.iter().enumerate().filter_map(slow);
-    for (key, leaf) in of_missing.chain(of_failures).chain(of_slow) {
+    let spoiled =
+        |(i, event): (usize, &MemberEventSpec)| event.unreadable.map(|leaf| (format!("events[{i}].unreadable"), leaf));
+    let of_spoiled = events.iter().enumerate().filter_map(spoiled);
+    for (key, leaf) in of_missing.chain(of_failures).chain(of_slow).chain(of_spoiled) {
         if leaf as usize >= leaves {
             return Err(SpecError::new(key, format!("there is no such member; accepted: 0 to {}", leaves - 1)));
         }
-        if key.ends_with("slow") {
-            // It may become slow and quick again.
+        if key.ends_with("slow") || key.ends_with("unreadable") {
+            // It may become slow and quick again, and bad more than once.
             continue;
         }
         if lost.contains(&leaf) {

@@ -1,6 +1,6 @@
 //! What an engine answers, whoever asked: numbers, and columns of whole numbers.
 
-use raidlab_array::{DataLoss, RebuildResult, ScrubKind, ScrubResult};
+use raidlab_array::{DataLoss, RebuildResult, ScrubKind, ScrubResult, UnreadableResult};
 use raidlab_device::Totals;
 use raidlab_load::files::{AccessName, FilesRecord};
 use raidlab_load::{Answer, Recorder, Snapshot, Tally, Times};
@@ -203,11 +203,27 @@ fn scrub_check(scrub: &ScrubResult) -> Value {
 }
 
 /// What the engine says of members that failed and were rebuilt: each place, and the failure that was one too many.
-pub fn bad_day_checks(rebuilds: &[RebuildResult], scrubs: &[ScrubResult], data_loss: Option<DataLoss>) -> Vec<Value> {
+pub fn bad_day_checks(
+    rebuilds: &[RebuildResult],
+    scrubs: &[ScrubResult],
+    data_loss: Option<DataLoss>,
+    unreadable: Option<UnreadableResult>,
+) -> Vec<Value> {
     let mut checks: Vec<Value> = rebuilds.iter().map(rebuild_check).collect();
     checks.extend(scrubs.iter().map(scrub_check));
+    checks.extend(unreadable.map(unreadable_check));
     checks.extend(data_loss.map(|loss| data_loss_check(loss, rebuilds)));
     checks
+}
+
+/// What could not be read of members, and what became of it.
+fn unreadable_check(UnreadableResult { sectors, written, repaired }: UnreadableResult) -> Value {
+    let evidence = format!(
+        "{sectors} sectors of members could not be read. {repaired} were met by reads and written anew from the other \
+         members; {} are still unreadable: nobody has read them, or what they need was not to be had.",
+        sectors - written
+    );
+    json!({"name": "unreadable", "verdict": "PASS", "evidence": evidence, "mend": ""})
 }
 
 fn data_loss_check(DataLoss { at_ns, leaf }: DataLoss, rebuilds: &[RebuildResult]) -> Value {
@@ -227,7 +243,7 @@ fn data_loss_check(DataLoss { at_ns, leaf }: DataLoss, rebuilds: &[RebuildResult
 
 /// The answer of a simulated cell, without what its recorder says; `checks` are those of the door.
 pub fn of_sim(seed: u64, result: &SimResult, mut checks: Vec<Value>) -> Value {
-    checks.extend(bad_day_checks(&result.rebuilds, &result.scrubs, result.data_loss));
+    checks.extend(bad_day_checks(&result.rebuilds, &result.scrubs, result.data_loss, result.unreadable));
     let of_host = result.stations.iter().filter(|station| station.name == HOST_CPU).map(|station| station.busy_ns);
     let totals: Vec<Totals> = result.members.iter().map(|member| member.totals).collect();
     json!({

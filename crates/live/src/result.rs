@@ -6,7 +6,7 @@ use crate::error::LiveError;
 use crate::lateness::Lateness;
 use crate::target::TargetFacts;
 use crate::usage::Accounting;
-use raidlab_array::{DataLoss, RebuildResult, ScrubResult};
+use raidlab_array::{DataLoss, RebuildResult, ScrubResult, UnreadableResult};
 use raidlab_device::FlashTotals;
 use raidlab_load::files::FilesRecord;
 use raidlab_load::trace::ReplayCounts;
@@ -49,6 +49,8 @@ pub struct LiveResult {
     pub scrubs: Vec<ScrubResult>,
     /// The failure with which data were lost and the load ended, if one was too many.
     pub data_loss: Option<DataLoss>,
+    /// What could not be read of members, where something was to be so.
+    pub unreadable: Option<UnreadableResult>,
     /// What was compared with what was written while the load ran and after it; nothing where contents were not compared.
     pub content: Option<ContentReport>,
     /// What the engine judges itself.

@@ -121,7 +121,7 @@ fn outages(config: &LiveConfig, array: &mut Array) -> Result<Outages, LiveError>
     if files.is_some() && !events.is_empty() {
         return Err(LiveError::bad("events", "whole files are read from arrays of which no member is lost; accepted: this key left out, or requests in place of files"));
     }
-    Ok(Outages::new(array, missing, events, *rebuild)?)
+    Ok(Outages::new(array, missing, events, *rebuild, Seed::new(config.seed))?)
 }
 
 /// Opens an array's members, by the safety rules, and compiles its tree for them: all that does not depend on a load.
@@ -453,6 +453,7 @@ impl<L: Generator> CellRun<'_, L> {
             rebuilds: engine.rebuilds,
             scrubs: engine.scrubs,
             data_loss: engine.outages.data_loss(),
+            unreadable: engine.unreadable(),
             trace: engine.trace,
             inputs: engine.inputs,
         }

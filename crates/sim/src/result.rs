@@ -1,6 +1,6 @@
 //! What a simulation found.
 
-use raidlab_array::{DataLoss, RebuildResult, ScrubResult};
+use raidlab_array::{DataLoss, RebuildResult, ScrubResult, UnreadableResult};
 use raidlab_device::{FlashTotals, Totals};
 use raidlab_load::files::FilesRecord;
 use raidlab_load::streams::StreamRecord;
@@ -52,6 +52,8 @@ pub struct SimResult {
     pub scrubs: Vec<ScrubResult>,
     /// The failure with which data were lost and the run ended, if one was too many.
     pub data_loss: Option<DataLoss>,
+    /// What could not be read of members, where something was to be so.
+    pub unreadable: Option<UnreadableResult>,
     /// Every station, none where the host is free.
     pub stations: Vec<StationResult>,
     /// How the depth was held, where it was.

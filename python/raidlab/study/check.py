@@ -180,7 +180,8 @@ def _check_volumes(parts: ValidParts, report: Report) -> None:
         for number, event in enumerate(array.events):
             if not event.says_one_thing:
                 accepted = (
-                    "{ at = '30s', fail = 2 }, { at = '30s', slow = 2, times = 4 } or { at = '30s', scrub = 'check' }"
+                    "{ at = '30s', fail = 2 }, { at = '30s', slow = 2, times = 4 }, { at = '30s', unreadable = 2, "
+                    "places = 64 } or { at = '30s', scrub = 'check' }"
                 )
                 report((*place, "events", number), "does not say what befalls which member", None, accepted)
         for key in _OF_TREES if array.volume else ():

@@ -115,6 +115,8 @@ class Policy(Table):
     resync_barrier: bool = False
     """Whether rebuilds and scrubs of copies over members go in units of 64 KiB that take turns with clients' requests,
     as Linux md's barrier has them do."""
+    read_error_repair: bool = True
+    """Whether what of a member could not be read, and was worked out from the others, is written anew there."""
 
     @model_validator(mode="after")
     def _cached_rows_are_rows(self) -> Self:
@@ -214,7 +216,8 @@ class Rebuild(Table):
 
 
 class MemberEvent(Table):
-    """What befalls a member while the load runs: it fails, or it becomes slow. Or the array goes over all it holds."""
+    """What befalls a member while the load runs: it fails, becomes slow, or cannot be read in places. Or the array goes over
+    all it holds."""
 
     at: MomentNs
     """When, from the beginning of the run; warm-up is part of it."""
@@ -225,6 +228,12 @@ class MemberEvent(Table):
     only. One that is replaced later is slow no more."""
     times: Annotated[float, Field(ge=1, le=1e6)] | None = None
     """Beside ``slow``: how many times as long all takes it from then on; ``1`` ends that."""
+    unreadable: Leaf | None = None
+    """The member that can no longer be read in places of 4 KiB, until they are written: latent sector errors. A read that
+    meets one takes as long as any; that a disk tries again for seconds is not modelled. Of real members the places are
+    made up, and hold what they should all the same."""
+    places: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """Beside ``unreadable``: how many places, at random over the member; the seed says which."""
     scrub: Literal["check", "repair", "resync"] | None = None
     """The array begins to go over all it holds, as md does by ``sync_action``: ``check`` compares and counts,
     ``repair`` also writes anew what is wrong, ``resync`` writes parities and second copies anew without comparing. All
@@ -237,12 +246,14 @@ class MemberEvent(Table):
 
     @property
     def says_one_thing(self) -> bool:
-        """Whether it is either a failure, or a slowness with its measure, or a scrub."""
+        """Whether it is either a failure, or a slowness or unreadable places with their measure, or a scrub."""
+        of_member = (self.fail, self.slow, self.unreadable)
         if self.scrub is not None:
-            return self.fail is None and self.slow is None and self.times is None
+            return of_member == (None, None, None) and self.times is None and self.places is None
         if self.throttle is not None or self.watch is not None:
             return False
-        return (self.fail is None) != (self.slow is None) and (self.slow is None) == (self.times is None)
+        measured = (self.slow is None) == (self.times is None) and (self.unreadable is None) == (self.places is None)
+        return sum(leaf is not None for leaf in of_member) == 1 and measured
 
     @property
     def in_words(self) -> str:
@@ -251,6 +262,8 @@ class MemberEvent(Table):
         if self.scrub is not None:
             throttle = "md" if self.throttle is None else self.throttle.kind
             return f"{self.scrub} from {when} (throttle: {throttle})"
+        if self.unreadable is not None:
+            return f"member {self.unreadable} cannot be read in {self.places} places from {when}"
         if self.slow is None:
             return f"member {self.fail} fails at {when}"
         if self.times == 1:
@@ -278,8 +291,9 @@ class Array(Table):
     out from the others, and what is written goes to the others alone. None when left out."""
     events: Annotated[list[MemberEvent], Field(max_length=64)] = []
     """Members that fail while the load runs, as ``[{ at = "30s", fail = 2 }]``, in the simulator and on real members,
-    where what they are asked from then on fails; or, in the simulator, become slow: ``[{ at = "30s", slow = 2, times =
-    4 }]``. Or the array goes over what it holds: ``[{ at = "30s", scrub = "check" }]``, on both. None when left out."""
+    where what they are asked from then on fails; or that cannot be read in places: ``[{ at = "0s", unreadable = 2,
+    places = 64 }]``, on both; or, in the simulator, become slow: ``[{ at = "30s", slow = 2, times = 4 }]``. Or the array
+    goes over what it holds: ``[{ at = "30s", scrub = "check" }]``, on both. None when left out."""
     rebuild: Rebuild | None = None
     """New members take the places of those that fail, and are rebuilt beside the load; in the simulator also, as a run
     begins, those of the missing ones. On real members the file or device that failed is taken for a new one, of which

@@ -8,7 +8,7 @@ use super::stripe_cache::{RowOp, StripeCache};
 use super::{join, Array, ArrayOp, Event, OF_ARRAY};
 use crate::policy::MemberState;
 use raidlab_types::number::u32_from;
-use raidlab_types::{OpError, OpKind, Operation, RequestKind};
+use raidlab_types::{Extent, OpError, OpKind, Operation, RequestKind};
 
 /// Operations of the cache of volume v have the number of a window that there never is: this less v.
 const LAST_WINDOW: u32 = u32::MAX;
@@ -133,7 +133,7 @@ impl Array {
         match cache.op(slot) {
             RowOp::Device { leaf, kind, extent, force_unit_access } => {
                 let lba = extent.lba + self.layout.data_offset(leaf);
-                let extent = raidlab_types::Extent::new(lba, extent.sectors);
+                let extent = Extent::new(lba, extent.sectors);
                 ArrayOp::Device(Operation { id, tag, leaf, kind, extent, force_unit_access, pair_with: None })
             }
             RowOp::Compute { read_sectors, written_sectors } => {
@@ -144,9 +144,9 @@ impl Array {
     }
 
     /// See [`Array::moves`].
-    pub(super) fn cached_moves(&self, volume: usize, slot: u32) -> Option<(OpKind, u64)> {
+    pub(super) fn cached_moves(&self, volume: usize, slot: u32) -> Option<(OpKind, Extent)> {
         match self.cache(volume).op(slot) {
-            RowOp::Device { kind, extent, .. } => Some((kind, extent.sectors)),
+            RowOp::Device { kind, extent, .. } => Some((kind, extent)),
             RowOp::Compute { .. } => None,
         }
     }

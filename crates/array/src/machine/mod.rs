@@ -29,7 +29,7 @@ use gate::{ResyncGate, SUPERBLOCKS};
 use locks::LockTable;
 use raidlab_types::number::u32_from;
 use raidlab_types::{
-    Extent, Instant, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, RequestTag,
+    Extent, Instant, Lba, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, RequestTag,
 };
 use rebuild::Rebuild;
 use scrub::Scrub;
@@ -410,18 +410,19 @@ impl Array {
         }
     }
 
-    /// What the device operation `id` does, and to how many sectors; `None` if it is a computation.
+    /// What the device operation `id` does, and to which sectors of the member's data area (superblocks lie beyond); `None` if
+    /// it is a computation.
     #[inline]
-    pub fn moves(&self, id: OpId) -> Option<(OpKind, u64)> {
+    pub fn moves(&self, id: OpId) -> Option<(OpKind, Extent)> {
         let (window, node) = split(id);
         if let Some(volume) = self.volume_of_cache(window) {
             return self.cached_moves(volume, node);
         }
         if window == SUPERBLOCKS {
-            return Some((OpKind::Write, 1));
+            return Some((OpKind::Write, Extent::new(Lba::MAX - 1, 1)));
         }
         match self.windows[window as usize].plan.node(node as usize) {
-            NodeView::Device(device) => Some((device.kind, device.extent.sectors)),
+            NodeView::Device(device) => Some((device.kind, device.extent)),
             NodeView::Compute(..) => None,
         }
     }

@@ -44,7 +44,9 @@ use compute::Combiner;
 use faults::Faults;
 use flight::Flights;
 use priority::Precedence;
-use raidlab_array::{Array, ArrayOp, Befallen, Event, MemberState, Outages, RebuildResult, ScrubMismatch, ScrubResult};
+use raidlab_array::{
+    Array, ArrayOp, Befallen, Event, MemberState, Outages, RebuildResult, ScrubMismatch, ScrubResult, UnreadableResult,
+};
 use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestKind, RequestTag, Seed};
 use run_clock::RunClock;
@@ -450,6 +452,11 @@ impl Engine {
     fn earliest(&self, source: Option<Instant>, running: bool) -> Option<Instant> {
         let step = self.outages.next_at().filter(|_| running);
         [source, step, self.array.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// What could not be read of members, where something was to be so.
+    pub(crate) fn unreadable(&self) -> Option<UnreadableResult> {
+        self.outages.unreadable(&self.array)
     }
 
     /// The load is over. A rebuild that is to be verified goes on to its end; another is broken off, and what is in flight

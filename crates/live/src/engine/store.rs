@@ -41,8 +41,8 @@ impl Engine {
                 return self.finish(operation.id, Err(error));
             }
         }
-        if let Err(error) = self.outages.outcome(operation.leaf) {
-            return self.done(&operation, 0, Err(error));
+        if self.outages.is_gone(operation.leaf) {
+            return self.done(&operation, 0, Err(OpError::MemberGone));
         }
         self.assert_within(&operation);
         let Some(places) = self.places(operation.id, operation.tag) else { return };
@@ -265,7 +265,7 @@ impl Engine {
             let bytes = operation.extent.sectors * self.sector_bytes as u64;
             self.counts[operation.leaf as usize].add(operation.kind, bytes, wait_ns, result.is_ok());
         }
-        let result = result.and(self.outages.outcome(operation.leaf));
+        let result = result.and_then(|()| self.outages.outcome(&self.array, operation.id, operation.leaf));
         self.accounts.operations.end(result.is_ok());
         self.finish(operation.id, result);
     }

@@ -433,7 +433,8 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             } else if self.walks.is_some() {
                 self.come_back(leaf, done.id);
             } else {
-                self.array.handle_op_done(self.now, done.id, self.outages.outcome(leaf));
+                let outcome = self.outages.outcome(&self.array, done.id, leaf);
+                self.array.handle_op_done(self.now, done.id, outcome);
             }
         }
         self.schedule(leaf);
@@ -447,15 +448,17 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             if self.walks.is_some() {
                 self.come_back(leaf, id);
             } else {
-                self.array.handle_op_done(self.now, id, self.outages.outcome(leaf));
+                let outcome = self.outages.outcome(&self.array, id, leaf);
+                self.array.handle_op_done(self.now, id, outcome);
             }
         }
     }
 
     /// An operation goes back from its member to the array.
     fn come_back(&mut self, leaf: u32, id: OpId) {
-        let Some((kind, sectors)) = self.array.moves(id) else { return };
-        let (bytes, outcome) = (sectors * self.sector_bytes, self.outages.outcome(leaf));
+        let Some((kind, extent)) = self.array.moves(id) else { return };
+        let bytes = extent.sectors * self.sector_bytes;
+        let outcome = self.outages.outcome(&self.array, id, leaf);
         self.walk(|paths| paths.member(leaf, kind).up, bytes, true, Continuation::Completed(id, outcome));
     }
 
@@ -508,6 +511,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             rebuilds,
             scrubs,
             data_loss: self.outages.data_loss(),
+            unreadable: self.outages.unreadable(&self.array),
             stations: self.walks.iter().flat_map(Walks::stations).map(|station| station.result(now)).collect(),
             hold: self.load.hold(),
             backlog: self.load.backlog(),

@@ -143,7 +143,8 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
         let mut array = Array::new(layout, config.policy);
         array.use_stripe_caches();
         array.write_superblocks();
-        let outages = Outages::new(&mut array, &config.missing, &config.events, config.rebuild)?;
+        let outages =
+            Outages::new(&mut array, &config.missing, &config.events, config.rebuild, Seed::new(config.seed))?;
         let walk_seed = Seed::new(config.seed).named("walks");
         let walks = Walks::new(&config.path, &config.host, volumes, devices.len(), walk_seed, L::WORKS)?;
         for (leaf, device) in (0..).zip(&mut devices) {

@@ -1,0 +1,81 @@
+//! Members that cannot be read in places, on the virtual clock: what clients are told, what is written anew, what a scrub finds.
+
+mod common;
+
+use common::{closed, fixed, random, requests};
+use raidlab_array::{MemberEventSpec, Policy, RebuildThrottle, Rotation, ScrubKind, Tree, UnreadableResult};
+use raidlab_load::{Limit, Limits};
+use raidlab_sim::{run, SimConfig, SimResult};
+use raidlab_types::KIB;
+
+const CHUNK: u64 = 64 * KIB;
+
+/// 200,000 reads of 4 KiB over 1 GiB a member, of which one cannot be read in 2000 places.
+fn read(tree: Tree, read_error_repair: bool) -> (SimResult, Option<UnreadableResult>) {
+    let config = closed(tree, fixed(10.0), random(1.0, 4096), 4);
+    let events = vec![MemberEventSpec::unreadable(0, 1, 2000)];
+    let policy = Policy { read_error_repair, ..Policy::default() };
+    let result = run(&SimConfig { events, policy, limits: requests(0, 200_000), ..config }).expect("a run");
+    let unreadable = result.unreadable;
+    (result, unreadable)
+}
+
+fn raid5() -> Tree {
+    Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric)
+}
+
+#[test]
+fn with_redundancy_nobody_is_told_and_what_was_met_is_written_anew() {
+    for tree in [raid5(), Tree::parity(2, 6, CHUNK, Rotation::LeftSymmetric), Tree::raid10(2, CHUNK)] {
+        let name = format!("{tree:?}");
+        let (result, Some(found)) = read(tree, true) else { panic!("{name}: nothing was unreadable") };
+        assert_eq!(result.recorder.all().failed, 0, "{name}");
+        // Of two thousand places a few lie on one another; of each place all is written, and each is met once.
+        assert!((15_000..=16_000).contains(&found.sectors), "{name}: {found:?}");
+        assert!(found.written > 0 && found.written == found.repaired, "{name}: {found:?}");
+        let written: u64 = result.members.iter().map(|member| member.totals.writes).sum();
+        assert_eq!(written * 8, found.written, "{name}");
+    }
+}
+
+#[test]
+fn without_repairs_the_same_places_stay_unreadable() {
+    let (_, Some(repaired)) = read(raid5(), true) else { panic!("nothing was unreadable") };
+    let (without, Some(found)) = read(raid5(), false) else { panic!("nothing was unreadable") };
+    assert_eq!((found.written, found.repaired, without.recorder.all().failed), (0, 0, 0));
+    assert_eq!(found.sectors, repaired.sectors, "the same places of the same seed");
+}
+
+#[test]
+fn without_redundancy_clients_are_told() {
+    let (result, Some(found)) = read(Tree::raid0(4, CHUNK), true) else { panic!("nothing was unreadable") };
+    assert!(result.recorder.all().failed > 100 && found.written == 0, "{found:?}");
+}
+
+#[test]
+fn a_scrub_finds_them_all() {
+    let config = closed(raid5(), fixed(10.0), random(1.0, 4096), 1);
+    let scrub = MemberEventSpec::scrub(1_000_000, ScrubKind::Check, RebuildThrottle::Idle);
+    let events = vec![MemberEventSpec::unreadable(0, 1, 64), MemberEventSpec { watch: Some(0), ..scrub }];
+    let measure = Limit { requests: None, duration_s: Some(60.0) };
+    let limits = Limits { warmup: Limit::default(), measure };
+    let result = run(&SimConfig { events, limits, ..config }).expect("a run");
+    let (Some(found), [scrub]) = (result.unreadable, &result.scrubs[..]) else { panic!("{:?}", result.scrubs) };
+    assert!(scrub.is_over && scrub.left_out_bytes == 0, "{scrub:?}");
+    assert_eq!(found.written, found.sectors);
+    assert_eq!(scrub.mended + found.repaired, found.sectors, "{scrub:?}");
+}
+
+#[test]
+fn what_says_too_little_or_nonsense_is_refused() {
+    let refused = |event: MemberEventSpec| {
+        let config = closed(Tree::raid1(2), fixed(10.0), random(1.0, 4096), 1);
+        run(&SimConfig { events: vec![event], ..config }).expect_err("refused").to_string()
+    };
+    let event = MemberEventSpec::unreadable(0, 1, 64);
+    for event in [MemberEventSpec { places: None, ..event }, MemberEventSpec { slow: Some(1), ..event }] {
+        assert!(refused(event).starts_with("events[0]: does not say what befalls which member"));
+    }
+    assert!(refused(MemberEventSpec::unreadable(0, 7, 1)).starts_with("events[0].unreadable: there is no such member"));
+    assert!(refused(MemberEventSpec::unreadable(0, 1, 0)).starts_with("events[0].places: 0"));
+}
