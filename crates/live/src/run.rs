@@ -425,6 +425,7 @@ impl<L: Generator> CellRun<'_, L> {
             Some(report) => Some(report.check(&volume)),
             None => self.why_not_compared(&engine).map(|(why, mend)| not_compared(why, mend)),
         };
+        let unreadable = engine.unreadable();
         LiveResult {
             elapsed: recorder.elapsed(),
             recorder,
@@ -453,7 +454,7 @@ impl<L: Generator> CellRun<'_, L> {
             rebuilds: engine.rebuilds,
             scrubs: engine.scrubs,
             data_loss: engine.outages.data_loss(),
-            unreadable: engine.unreadable(),
+            unreadable,
             trace: engine.trace,
             inputs: engine.inputs,
         }
