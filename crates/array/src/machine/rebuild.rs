@@ -439,11 +439,13 @@ impl Array {
         if !self.rebuilds.iter().any(|(_, work)| work.cached.is_some()) {
             return false;
         }
-        if !self.events.is_empty() {
-            // Clients hear first, and what they ask for then is gathered with what begins here.
-            self.next_work_at = Some(self.now);
+        if !self.worker_is_woken && self.caches.iter().flatten().any(StripeCache::has_worked) {
+            // It is another thread, which runs once md's has handed on what it has gathered. Clients hear before, and what they
+            // ask for then is gathered with what begins here.
+            (self.worker_is_woken, self.next_work_at) = (true, Some(self.now));
             return false;
         }
+        self.worker_is_woken = false;
         let begun = self.units_begun;
         for id in 0..self.rebuilds.capacity() {
             let Some(volume) = self.rebuilds.get(id).and_then(|work| work.cached) else { continue };
