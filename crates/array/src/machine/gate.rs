@@ -8,8 +8,12 @@
 //! What is read is gone on with by the array's thread, which after each step of the work first writes a superblock to each
 //! member, and meanwhile nothing else: in drivers that move no bytes, for there is no room for superblocks in an array.
 //!
-//! Invariants: a request is within from when it is let in until it is done, or it waits; one waits only while units keep it
-//! out, so whoever opens the gate for the last of these lets it in.
+//! A member is taken in while no request is within: who comes meanwhile is held, and is at the gate once the first units
+//! have begun.
+//!
+//! Invariants: a request is within from when it is let in until it is done, or it waits, or it is held; one waits only while
+//! units keep it out, so whoever opens the gate for the last of these lets it in, and one is held only while a rebuild is
+//! yet to begin, which lets it come to the gate whether any unit could begin or not.
 
 use super::rebuild::has_members_only;
 use super::scrub::is_within;
@@ -93,6 +97,9 @@ pub(super) struct ResyncGate {
     most_units: u32,
     regions: Box<[GateRegion]>,
     waiting: VecDeque<(u32, Extent)>,
+    /// Nobody is let in while a member is taken in; who comes meanwhile is held, and does not wait for its turn yet.
+    is_suspended: bool,
+    held: Vec<(u32, Request)>,
     worker: GateWorker,
     thread: Thread,
     /// Memory of 64 KiB lies in one piece; else each page by itself.
@@ -124,6 +131,8 @@ impl ResyncGate {
             most_units: MOST_UNITS[usize::from(!is_mirror)],
             regions: vec![GateRegion::default(); regions].into(),
             waiting: VecDeque::new(),
+            is_suspended: false,
+            held: Vec::new(),
             worker: GateWorker::Free,
             thread: Thread::Free,
             is_in_order: !is_mirror,
@@ -152,6 +161,10 @@ impl ResyncGate {
 
     /// Whether a request may go on; else it waits.
     fn lets_in(&mut self, id: u32, request: &Request) -> bool {
+        if self.is_suspended {
+            self.held.push((id, *request));
+            return false;
+        }
         let passes = self.is_mirror && request.kind == RequestKind::Read;
         let is_kept_out = !passes && self.regions_of(request.extent).any(|region| self.regions[region].units > 0);
         for region in self.regions_of(request.extent) {
@@ -170,6 +183,29 @@ impl ResyncGate {
         for region in self.regions_of(extent) {
             self.regions[region].within -= 1;
         }
+    }
+
+    /// Lets nobody in any more; whether somebody is still within or waits.
+    pub(super) fn suspend(&mut self) -> bool {
+        self.is_suspended = true;
+        !self.waiting.is_empty() || self.regions.iter().any(|region| region.within > 0)
+    }
+
+    /// Who has been held comes to the gate.
+    pub(super) fn resume(&mut self, let_in: &mut VecDeque<u32>) {
+        self.is_suspended = false;
+        for place in 0..self.held.len() {
+            let (id, request) = self.held[place];
+            if self.lets_in(id, &request) {
+                let_in.push_back(id);
+            }
+        }
+        self.held.clear();
+    }
+
+    /// Whether a unit has shut the gate, and begins once nobody is within.
+    pub(super) fn is_shut(&self) -> bool {
+        matches!(self.worker, GateWorker::Shut { .. })
     }
 
     /// Whether the worker is free for a further unit; `false` while it is about to begin one.
@@ -255,7 +291,11 @@ impl ResyncGate {
     pub(super) fn is_idle(&self) -> bool {
         let is_idle = |region: &GateRegion| region.within == 0 && region.waiting == 0 && region.units == 0;
         let writes = matches!(self.thread, Thread::Writes(_)) || !self.late.is_empty();
-        self.waiting.is_empty() && self.worker == GateWorker::Free && !writes && self.regions.iter().all(is_idle)
+        self.waiting.is_empty()
+            && self.held.is_empty()
+            && self.worker == GateWorker::Free
+            && !writes
+            && self.regions.iter().all(is_idle)
     }
 }
 
@@ -433,6 +473,27 @@ mod tests {
         gate.forget(0, 128, &mut let_in);
         gate.leave(Extent::new(1 << 17, 8));
         assert!(gate.is_idle() && let_in.is_empty());
+    }
+
+    #[test]
+    fn who_comes_while_a_member_is_taken_in_is_held_and_comes_after_the_first_units() {
+        let now = Instant::ZERO;
+        let mut gate = gate("raid1(2)", 2).unwrap();
+        let mut let_in = VecDeque::new();
+        assert!(gate.lets_in(1, &request(RequestKind::Read, 0)));
+        assert!(gate.suspend(), "a request is within");
+        assert!(!gate.lets_in(2, &request(RequestKind::Read, 0)) && !gate.lets_in(3, &request(RequestKind::Write, 0)));
+        gate.leave(Extent::new(0, 8));
+        assert!(!gate.suspend() && !gate.is_idle(), "two are held");
+        for lba in [0, 128] {
+            gate.ask(0, lba, (now, Instant::from_ns(5)));
+            assert_eq!(gate.turn(now, lba), Turn::Now, "nobody waits for a turn");
+        }
+        gate.resume(&mut let_in);
+        assert_eq!(let_in, [2], "a mirror is read beside its units, and not written");
+        gate.open(0, &mut let_in);
+        gate.open(128, &mut let_in);
+        assert_eq!(let_in, [2, 3]);
     }
 
     #[test]

@@ -221,6 +221,8 @@ pub struct Array {
     rebuild_unit: Option<u64>,
     /// Counts units that have begun.
     units_begun: u64,
+    /// Work in stripe caches goes on once what is ready now has been handed on.
+    worker_is_woken: bool,
     /// When work may go on that has to wait for it.
     next_work_at: Option<Instant>,
     /// The time as it was last told.
@@ -269,6 +271,7 @@ impl Array {
             throttle: RebuildThrottle::Idle,
             rebuild_unit: None,
             units_begun: 0,
+            worker_is_woken: false,
             next_work_at: None,
             now: Instant::ZERO,
         };

@@ -82,6 +82,8 @@ pub(super) struct Rebuild {
     cached: Option<usize>,
     /// The volume whose gate it shuts, unit by unit.
     pub(super) gate: Option<usize>,
+    /// It is to begin once no request is within that.
+    suspends: bool,
     /// It has waited for a row, and goes on at this time.
     wakes_at: Option<Instant>,
     /// Too little can be read, another has taken its place, or its members have gone.
@@ -113,6 +115,7 @@ impl Rebuild {
             pace,
             cached: None,
             gate: None,
+            suspends: false,
             wakes_at: None,
             stopped: false,
         }
@@ -408,7 +411,7 @@ impl Array {
         // How many there are in flight is the affair of the cache, or of the gate.
         let places = UnitPlaces { most: usize::MAX, most_again: usize::MAX };
         let work = Rebuild::new((node, above), (end, unit, places), pace, scrubs);
-        Rebuild { cached, gate, ..work }
+        Rebuild { cached, gate, suspends: gate.is_some() && !scrubs, ..work }
     }
 
     /// The volume whose cache can work on the node.
@@ -445,11 +448,13 @@ impl Array {
         if !self.rebuilds.iter().any(|(_, work)| work.cached.is_some()) {
             return false;
         }
-        if !self.events.is_empty() {
-            // Clients hear first, and what they ask for then is gathered with what begins here.
-            self.next_work_at = Some(self.now);
+        if !self.worker_is_woken && self.caches.iter().flatten().any(StripeCache::has_worked) {
+            // It is another thread, which runs once md's has handed on what it has gathered. Clients hear before, and what they
+            // ask for then is gathered with what begins here.
+            (self.worker_is_woken, self.next_work_at) = (true, Some(self.now));
             return false;
         }
+        self.worker_is_woken = false;
         let begun = self.units_begun;
         for id in 0..self.rebuilds.capacity() {
             let Some(volume) = self.rebuilds.get(id).and_then(|work| work.cached) else { continue };
@@ -501,7 +506,20 @@ impl Array {
         }
     }
 
-    /// Begins as many units as the gate lets begin.
+    /// Begins as many units as the gate lets begin. Md takes a spare in while nobody is within (`md_start_sync`), and works
+    /// before who was kept out meanwhile comes back.
+    fn work_behind_gate(&mut self, id: usize, volume: usize) {
+        let (rebuild, Some(gate)) = (&mut self.rebuilds[id], self.gates[volume].as_mut()) else { return };
+        if rebuild.suspends && gate.suspend() {
+            return;
+        }
+        let was_suspended = std::mem::take(&mut rebuild.suspends);
+        self.begin_behind_gate(id, volume);
+        if let Some(gate) = self.gates[volume].as_mut().filter(|_| was_suspended) {
+            gate.resume(&mut self.let_in);
+        }
+    }
+
     fn begin_behind_gate(&mut self, id: usize, volume: usize) {
         let sector_bytes = u64::from(self.layout.sector_bytes());
         let requests = (self.requests_taken, self.requests.len() as u64);
@@ -528,6 +546,11 @@ impl Array {
                 }
                 gate.ask(place(id), rebuild.next, (self.now, after_a_jiffy(self.now)));
             } else if !gate.is_asked_by(place(id)) {
+                return;
+            }
+            if gate.is_shut() && !self.events.is_empty() {
+                // Clients hear first that their requests are done, and may be back at the gate before the unit begins.
+                self.next_work_at = Some(self.now);
                 return;
             }
             match gate.turn(self.now, rebuild.next) {
@@ -590,7 +613,7 @@ impl Array {
                 return self.begin_rows(id, volume);
             }
             if let Some(volume) = rebuild.gate {
-                return self.begin_behind_gate(id, volume);
+                return self.work_behind_gate(id, volume);
             }
             if !rebuild.may_begin(self.now, sector_bytes, requests, &self.traffic, &mut self.next_work_at) {
                 return;
@@ -701,6 +724,9 @@ impl Array {
         rebuilds.retain(|id, rebuild| {
             if let Some(gate) = rebuild.gate.filter(|_| rebuild.stopped).and_then(|v| gates[v].as_mut()) {
                 gate.forget(place(id), rebuild.next, let_in);
+                if std::mem::take(&mut rebuild.suspends) {
+                    gate.resume(let_in);
+                }
             }
             let goes_on = !rebuild.stopped || rebuild.in_flight > 0;
             if !goes_on {

@@ -48,6 +48,11 @@ impl StripeCache {
         self.worker
     }
 
+    /// Whether a row is done.
+    pub(crate) fn has_worked(&self) -> bool {
+        !self.worked.is_empty()
+    }
+
     /// The next row that is done.
     pub(crate) fn poll_worked(&mut self) -> Option<u64> {
         self.worked.pop_front()
