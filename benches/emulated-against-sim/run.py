@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from raidlab import _core
-from raidlab.histogram import Histogram
+from raidlab.results.answer import times_of_all
+from raidlab.run.runner import cell_answer
 from raidlab.stats import ratio_interval
 
 DEVICE = Path(__file__).resolve().parents[2] / "devices" / "hdd-7200-bare.toml"
@@ -104,7 +105,7 @@ def figures(answer: dict[str, Any]) -> tuple[float, float]:
     """Throughput in MB/s and the 90th percentile in ms."""
     if answer.get("stopped_by"):
         sys.exit(answer["stopped_by"])
-    p90_ns = Histogram.of(answer["all"]["response"]).percentile_ns(90)
+    p90_ns = times_of_all(cell_answer(answer)).percentile_ns(90)
     return answer["all"]["bytes"] / answer["elapsed_ns"] * 1e3, (p90_ns or 0) / 1e6
 
 

@@ -13,7 +13,9 @@ import pytest
 from typing_extensions import is_typeddict
 
 from raidlab import _core
-from raidlab.results.answer import CellAnswer
+from raidlab.histogram import Histogram
+from raidlab.results.answer import CellAnswer, times_of_all
+from raidlab.results.tables import TIMES
 from raidlab.run.execute import Execution
 from raidlab.run.targets import resolve_targets
 from raidlab.study import load_study_text
@@ -71,6 +73,7 @@ PATH = {"station": [{"name": "bus"}], "member_path": [{"station": "bus", "phase"
 STREAM = {"name": "out", "source": {"kind": "array"}, "sink": {"kind": "memory"}, "block_bytes": 65536, "bytes": 2**20}
 CELLS = {
     "sim": _sim(path=PATH, host={"request": 1000}),
+    "sim, tasks": _sim(workload={**WORKLOAD, "task": [{"op": "read"}, {"op": "write", "same_extent_as": 0}]}),
     "sim, open": _sim(load={"kind": "open", "arrival": {"kind": "poisson", "rate_per_s": 1000.0}}),
     "sim, held": _sim(
         load={"kind": "hold", "percentile": 90, "target": 1_000_000, "initial_depth": 1, "max_depth": 64},
@@ -99,6 +102,24 @@ def test_every_engine_answers_in_the_one_shape(name: str) -> None:
     answer = _core.run_cell(json.dumps(CELLS[name]))
     assert answer["all"]["requests"] > 0
     assert not list(_wrong(answer, CellAnswer, name))
+
+
+@pytest.mark.parametrize("name", ["sim", "sim, tasks", "sim, open", "sim, files", "live", "direct"])
+def test_no_time_is_told_twice_and_none_is_left_out(name: str) -> None:
+    answer = _core.run_cell(json.dumps(CELLS[name]))
+    of_all, both = answer["all"], (answer["read"], answer["write"])
+    for key in ("requests", "bytes", "failed"):
+        assert of_all[key] == sum(one[key] for one in both)
+    for time in TIMES:
+        times = times_of_all(answer, time)
+        assert times.total == of_all["requests"] > 0
+        summed_ns = sum(one["requests"] * one[f"{time}_mean_ns"] for one in both)
+        assert of_all[f"{time}_mean_ns"] == pytest.approx(summed_ns / of_all["requests"], rel=1e-12)
+        # The histogram's resolution is three digits.
+        assert float(times.value_ns @ times.count) / times.total == pytest.approx(of_all[f"{time}_mean_ns"], rel=1e-3)
+    assert ("task" in answer) == (name == "sim, tasks") and answer["tasks"] > 0
+    if "task" in answer:
+        assert Histogram.of(answer["task"]["response"]).total == answer["tasks"] < of_all["requests"]
 
 
 def test_an_answer_of_another_shape_is_found() -> None:

@@ -22,11 +22,11 @@ import pytest
 from machines import address as server_address
 from machines import cluster_of, free_port, namespaces, unplug, wait_for_workers
 from raidlab.errors import CellFailedError, InputError
-from raidlab.histogram import Histogram
 from raidlab.measure import BudgetFlags, Drive, LoadFlags, MeasureRequest, WorkloadFlags, measure, request_of_flags
 from raidlab.measure.files import FilesPlan, findings, measure_whole_files, reading_rows
 from raidlab.measure.merge import TOGETHER, Part, merged
 from raidlab.measure.streams import StreamsPlan, measure_all_streams, stream_rows, streams_checks, streams_of
+from raidlab.results.answer import times_of_all
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.runner import cell_answer, run_request
@@ -150,7 +150,7 @@ def test_histograms_are_added_and_windows_apart_are_said() -> None:
     assert whole["all"]["requests"] == 1000 == whole["read"]["requests"] + whole["write"]["requests"]
     assert whole["elapsed_ns"] == max(part.answer["elapsed_ns"] for part in parts)
     times = np.concatenate([np.repeat(*_columns(part)) for part in parts])
-    mine = Histogram.of(whole["all"]["response"])
+    mine = times_of_all(whole)
     for percentile in (10, 50, 90, 99):
         rank = int(np.ceil(percentile / 100 * times.size)) - 1
         assert mine.percentile_ns(percentile) == int(np.sort(times)[rank])
@@ -166,8 +166,8 @@ def test_histograms_are_added_and_windows_apart_are_said() -> None:
 
 
 def _columns(part: Part) -> tuple[Any, Any]:
-    times = part.answer["all"]["response"]
-    return times["value_ns"], np.asarray(times["count"]).astype(int)
+    times = times_of_all(part.answer)
+    return times.value_ns, times.count.astype(int)
 
 
 @contextmanager

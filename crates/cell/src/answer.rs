@@ -49,33 +49,44 @@ pub fn histogram(times: &Times) -> Part {
     Part::Table(vec![("value_ns", column(&rows, |r| r.0)), ("count", column(&rows, |r| r.1))])
 }
 
+/// What tallies have counted together. Histograms are not told once more: whoever reads them adds them up.
+fn totals(of: &[&Tally]) -> Table {
+    let sum = |part: fn(&Tally) -> u64| of.iter().copied().map(part).sum::<u64>();
+    let requests = sum(|t| t.requests);
+    let mean_ns = |times: fn(&Tally) -> &Times| {
+        let sum_ns: u128 = of.iter().map(|&t| times(t).sum_ns()).sum();
+        plain(f64_from(sum_ns) / f64_from(requests.max(1)))
+    };
+    vec![
+        ("requests", plain(requests)),
+        ("bytes", plain(sum(|t| t.bytes))),
+        ("failed", plain(sum(|t| t.failed))),
+        ("response_mean_ns", mean_ns(|t| &t.response)),
+        ("service_mean_ns", mean_ns(|t| &t.service)),
+    ]
+}
+
 fn tally(tally: &Tally) -> Part {
-    Part::Table(vec![
-        ("requests", plain(tally.requests)),
-        ("bytes", plain(tally.bytes)),
-        ("failed", plain(tally.failed)),
-        ("response", histogram(&tally.response)),
-        ("service", histogram(&tally.service)),
-        ("response_mean_ns", plain(tally.response.mean_ns())),
-        ("service_mean_ns", plain(tally.service.mean_ns())),
-    ])
+    let mut parts = totals(&[tally]);
+    parts.extend([("response", histogram(&tally.response)), ("service", histogram(&tally.service))]);
+    Part::Table(parts)
 }
 
 /// What a recorder says, of any engine.
 pub fn recorded(recorder: &Recorder) -> Table {
-    let (all, tasks) = (recorder.all(), recorder.tasks());
+    let (read, write) = (recorder.read(), recorder.write());
     let rows: Vec<Snapshot> = recorder.snapshots().collect();
     let seconds = recorder.second_histograms();
     let mut parts = vec![
-        ("requests", plain(all.requests)),
-        ("tasks", plain(tasks.requests)),
+        ("requests", plain(recorder.requests())),
+        ("tasks", plain(recorder.tasks().map_or(recorder.requests(), |tasks| tasks.requests))),
         ("elapsed_ns", plain(recorder.elapsed().as_ns())),
-        ("read", tally(recorder.read())),
-        ("write", tally(recorder.write())),
-        ("all", tally(&all)),
-        ("task", tally(&tasks)),
+        ("read", tally(read)),
+        ("write", tally(write)),
+        ("all", Part::Table(totals(&[read, write]))),
         ("depth", plain(recorder.mean_in_flight())),
     ];
+    parts.extend(recorder.tasks().map(|tasks| ("task", tally(tasks))));
     parts.extend(recorder.gaps().map(|gaps| ("gaps", histogram(gaps))));
     let histograms = vec![
         ("time_ns", column(&seconds, |r| r.0)),
@@ -252,7 +263,7 @@ pub fn of_sim(seed: u64, result: &SimResult, mut checks: Vec<Value>) -> Value {
         "hold": result.hold,
         "members": result.members,
         "stations": result.stations,
-        "stages": stages(result.recorder.all().requests, of_host.sum(), &totals),
+        "stages": stages(result.recorder.requests(), of_host.sum(), &totals),
         "sector_bytes": result.sector_bytes,
         "user_bytes": result.user_bytes,
         "backlog": result.backlog,

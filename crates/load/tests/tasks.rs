@@ -33,7 +33,7 @@ fn steps_follow_one_another_and_both_are_recorded() {
         assert_eq!((back.request.extent, back.request.kind), (inode.request.extent, RequestKind::Write));
         assert_eq!([inode.issued_ns, data.issued_ns, back.issued_ns], [0, 100, 200].map(|t| t + k as u64 * 300));
     }
-    let (all, tasks) = (load.recorder().all(), load.recorder().tasks());
+    let (all, tasks) = (load.recorder().all(), load.recorder().tasks().expect("of several requests"));
     assert_eq!((all.requests, all.response.mean_ns()), (300, 100.0));
     assert_eq!((tasks.requests, tasks.response.mean_ns(), tasks.service.mean_ns()), (100, 300.0, 300.0));
     assert_eq!(tasks.bytes, all.bytes);
@@ -47,7 +47,7 @@ fn the_depth_counts_tasks_and_no_step_begins_before_the_last_has_ended() {
         // Between steps nothing is in flight, but every ready step has been polled: all eight tasks have one request.
         assert!(load.is_finished() || load.in_flight() == 8);
     });
-    let (all, tasks) = (load.recorder().all(), load.recorder().tasks());
+    let (all, tasks) = (load.recorder().all(), load.recorder().tasks().expect("of several requests"));
     assert!((all.requests as i64 - 3 * tasks.requests as i64).abs() <= 16, "{} {}", all.requests, tasks.requests);
     assert!((tasks.response.mean_ns() / (3.0 * all.response.mean_ns()) - 1.0).abs() < 0.02);
 }
@@ -63,7 +63,7 @@ fn a_later_step_is_intended_when_the_one_before_ends() {
     load.handle_done(at(60), second.tag, true);
     let third = load.poll_request(at(60)).unwrap();
     load.handle_done(at(100), third.tag, true);
-    let (all, tasks) = (load.recorder().all(), load.recorder().tasks());
+    let (all, tasks) = (load.recorder().all(), load.recorder().tasks().expect("of several requests"));
     assert_eq!((all.response.sum_ns(), all.service.sum_ns()), (30 + 30 + 40, 30 + 25 + 40));
     assert_eq!((tasks.response.sum_ns(), tasks.service.sum_ns()), (100, 100));
 }
@@ -85,7 +85,7 @@ fn a_failed_step_ends_its_task() {
     load.handle_done(at(10), first.tag, false);
     let next = load.poll_request(at(10)).unwrap();
     assert_eq!((next.extent.sectors, next.kind), (1, RequestKind::Read));
-    let tasks = load.recorder().tasks();
+    let tasks = load.recorder().tasks().expect("of several requests");
     assert_eq!((tasks.requests, tasks.failed), (0, 1));
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn dict<'py>(py: Python<'py>, object: &Value) -> PyResult<Bound<'py, 
 pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> PyResult<Bound<'py, PyDict>> {
     // Only modelled disks say where their time went; what the host spent is real, and in the times.
     let totals: Option<Vec<Totals>> = result.members.iter().map(totals_of).collect();
-    let requests = result.recorder.all().requests;
+    let requests = result.recorder.requests();
     let mut checks = result.checks.clone();
     checks.extend(result.replayed.as_ref().map(crate::trace::check));
     let mut checks: Vec<serde_json::Value> = checks.iter().map(|check| json!(check)).collect();

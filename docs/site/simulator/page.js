@@ -29,16 +29,23 @@ function pointOf(array, depth, amount) {
   const disks = settings.equal === "members" ? 1 : array.disks;
   const rates = there.map(({ bytes, elapsed_ns }) => bytes / (elapsed_ns / 1e9) / 1e6 / disks);
   const total = (key) => there.reduce((sum, one) => sum + one[key], 0);
-  const merged = new Map();
-  for (const { value_ns, count } of there) value_ns.forEach((value, i) => merged.set(value, (merged.get(value) ?? 0) + count[i]));
-  const times = [...merged].sort(([a], [b]) => a - b);
-  const each = there.map(({ value_ns, count }) => percentileOf(value_ns.map((value, i) => [value, count[i]]), 90) / 1e6);
+  const times = added(there.flatMap((one) => one.times));
+  const each = there.map((one) => percentileOf(added(one.times), 90) / 1e6);
   return {
     depth, rates, rate: total("bytes") / (total("elapsed_ns") / 1e9) / 1e6 / disks, mean: meanOf(rates), ends: interval(rates),
     iops: total("requests") / (total("elapsed_ns") / 1e9), repeats: there.length, first: amount === data.quick,
     p50_ms: percentileOf(times, 50) / 1e6, p90_ms: percentileOf(times, 90) / 1e6, p99_ms: percentileOf(times, 99) / 1e6,
     p90_ends: interval(each), requests: total("requests"),
   };
+}
+
+// Histograms added up: values in ascending order, each with how often it occurred.
+function added(histograms) {
+  const counts = new Map();
+  for (const { value_ns, count } of histograms) {
+    value_ns.forEach((value, i) => counts.set(value, (counts.get(value) ?? 0) + count[i]));
+  }
+  return [...counts].sort(([a], [b]) => a - b);
 }
 
 // The smallest value that so large a share of all does not exceed.

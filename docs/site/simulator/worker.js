@@ -7,8 +7,8 @@ function told(door, text, whole) {
   if (door !== "run_cell" || whole) return text;
   const { answer, error } = JSON.parse(text);
   if (error) return { error };
-  const { value_ns, count } = answer.all.response;
-  return { answer: { requests: answer.all.requests, bytes: answer.all.bytes, elapsed_ns: answer.elapsed_ns, value_ns, count } };
+  const { all, read, write, elapsed_ns } = answer;
+  return { answer: { requests: all.requests, bytes: all.bytes, elapsed_ns, times: [read.response, write.response] } };
 }
 
 onmessage = ({ data }) => {

@@ -28,6 +28,7 @@ from raidlab.results.answer import (
     SecondHistograms,
     Snapshots,
     Tally,
+    Totals,
     Verdict,
 )
 from raidlab.run.files import Column, FilesFill, FilesRead, FilesResult
@@ -81,7 +82,7 @@ def merged(parts: Sequence[Part], seed: int, targets: int) -> CellAnswer:
         "elapsed_ns": _elapsed_ns(parts),
         "read": _tally([answer["read"] for answer in answers]),
         "write": _tally([answer["write"] for answer in answers]),
-        "all": _tally([answer["all"] for answer in answers]),
+        "all": _totals([answer["all"] for answer in answers]),
         "members": _members(parts, targets),
         "stations": [],
         "facts": facts,
@@ -95,8 +96,9 @@ def merged(parts: Sequence[Part], seed: int, targets: int) -> CellAnswer:
     }
     if "sector_bytes" in first:
         found["sector_bytes"] = first["sector_bytes"]
-    if "tasks" in first and "task" in first:
+    if "tasks" in first:
         found["tasks"] = sum(answer["tasks"] for answer in answers)
+    if "task" in first:
         found["task"] = _tally([answer["task"] for answer in answers])
     if all("snapshots" in answer for answer in answers):
         found["snapshots"] = _snapshots([answer["snapshots"] for answer in answers])
@@ -240,7 +242,7 @@ def _stopped_by(parts: Sequence[HostPart[Any]]) -> str | None:
     return next((f"{part.host}: {said}" for part in parts if (said := part.result.stopped_by)), None)
 
 
-def _tally(each: Sequence[Tally]) -> Tally:
+def _totals(each: Sequence[Totals]) -> Totals:
     requests = sum(one["requests"] for one in each)
 
     def mean(of: Sequence[float]) -> float:
@@ -250,10 +252,16 @@ def _tally(each: Sequence[Tally]) -> Tally:
         "requests": requests,
         "bytes": sum(one["bytes"] for one in each),
         "failed": sum(one["failed"] for one in each),
-        "response": _times([one["response"] for one in each]),
-        "service": _times([one["service"] for one in each]),
         "response_mean_ns": mean([one["response_mean_ns"] for one in each]),
         "service_mean_ns": mean([one["service_mean_ns"] for one in each]),
+    }
+
+
+def _tally(each: Sequence[Tally]) -> Tally:
+    return {
+        **_totals(each),
+        "response": _times([one["response"] for one in each]),
+        "service": _times([one["service"] for one in each]),
     }
 
 

@@ -22,7 +22,7 @@ from raidlab.reading import Plain
 from raidlab.recommend.candidates import Shape
 from raidlab.recommend.load import LoadedNeed, ResolvedWork, WorkLoad
 from raidlab.recommend.need import STATES
-from raidlab.results.answer import CellAnswer, read_answer
+from raidlab.results.answer import CellAnswer, read_answer, times_of_all
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.pool import PoolRunner
 from raidlab.run.progress import Progress
@@ -208,12 +208,12 @@ def _point(work: ResolvedWork, kind: str) -> LoadPoint:
 
 
 def _seen(answer: CellAnswer, *, with_seconds: bool) -> Seen:
-    tally, seconds = answer["all"], max(answer["elapsed_ns"], 1) / 1e9
+    done, seconds = answer["all"], max(answer["elapsed_ns"], 1) / 1e9
     each = answer["snapshots"]["requests"] if with_seconds and "snapshots" in answer else ()
     return Seen(
-        max(tally["requests"], 1e-9) / seconds,
-        Histogram.of(tally["response"]),
-        tally["bytes"] / seconds,
+        max(done["requests"], 1e-9) / seconds,
+        times_of_all(answer),
+        done["bytes"] / seconds,
         tuple(int(count) for count in each),
     )
 

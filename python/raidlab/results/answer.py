@@ -8,6 +8,8 @@ Invariants:
 - Counts and times are integers in base units (bytes, nanoseconds); a key that ends in ``mean_ns`` is a float.
 - What only some engines know is not there in the answers of the others, or None.
 - A record of a run (``parts.jsonl``) holds it as it is.
+- No time is told twice: those of all requests are those of reads and of writes (`times_of_all`), and tasks have their
+  own only where they are several requests. Records of earlier versions also hold what follows from these.
 
 Reference: ``docs/internals/cell-contract.md``; held against answers of every engine by
 ``tests/python/test_cell_answers.py``.
@@ -21,7 +23,7 @@ from typing import Any, Literal, NotRequired, cast, get_args
 
 from typing_extensions import TypedDict
 
-from raidlab.histogram import Column, Times
+from raidlab.histogram import Column, Histogram, Times
 from raidlab.written import WrittenAnswer
 
 # A row of a table.
@@ -31,16 +33,21 @@ Verdict = Literal["PASS", "UNKNOWN", "WARN", "INVALID"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
-class Tally(TypedDict):
-    """What was done of one kind of request while the window was open."""
+class Totals(TypedDict):
+    """How much was done while the window was open, and in what time on the mean."""
 
     requests: int
     bytes: int
     failed: int
-    response: Times
-    service: Times
     response_mean_ns: float
     service_mean_ns: float
+
+
+class Tally(Totals):
+    """What was done of one kind of request, with the times of each."""
+
+    response: Times
+    service: Times
 
 
 class HoldReport(TypedDict):
@@ -301,7 +308,7 @@ class CellAnswer(TypedDict):
     elapsed_ns: int
     read: Tally
     write: Tally
-    all: Tally
+    all: Totals
     members: list[MemberAnswer]
     stations: list[StationAnswer]
     facts: dict[str, Any]
@@ -381,6 +388,11 @@ class HoldRecord(TypedDict):
 
     rank: list[float]
     row: HoldRow
+
+
+def times_of_all(answer: CellAnswer, time: Literal["response", "service"] = "response") -> Histogram:
+    """The times of reads and writes together."""
+    return Histogram.merged(Histogram.of(answer[way][time]) for way in ("read", "write"))
 
 
 def read_answer(answer: CellAnswer | WrittenAnswer) -> CellAnswer:

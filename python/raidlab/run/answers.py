@@ -23,6 +23,7 @@ from raidlab.results.answer import (
     StreamAnswer,
     StreamSide,
     Tally,
+    Totals,
 )
 from raidlab.run.files import Column, FilesRead, files_result
 from raidlab.run.runner import Answer
@@ -36,32 +37,41 @@ _LEAST_READ_AGAIN = 20
 _NS_PER_S = 1_000_000_000
 
 
-def _tally(requests: int, count_bytes: int, times: Histogram, mean_ns: float) -> Tally:
-    columns = Times(value_ns=times.value_ns, count=times.count)
+def _totals(requests: int, count_bytes: int, mean_ns: float) -> Totals:
     return {
         "requests": requests,
         "bytes": count_bytes,
         "failed": 0,
-        "response": columns,
-        "service": columns,
         "response_mean_ns": mean_ns,
         "service_mean_ns": mean_ns,
     }
 
 
-def _passed(ends: list[tuple[StreamResult, StreamEnd]]) -> Tally:
+def _tally(totals: Totals, times: Histogram) -> Tally:
+    columns = Times(value_ns=times.value_ns, count=times.count)
+    return {**totals, "response": columns, "service": columns}
+
+
+_Ends = list[tuple[StreamResult, StreamEnd]]
+
+
+def _passed(ends: _Ends) -> Totals:
     """What passed some ends of streams."""
     blocks = sum(stream.blocks for stream, _ in ends)
     weighted_ns = sum(end.time_mean_ns * stream.blocks for stream, end in ends)
-    times = Histogram.merged(end.time for _, end in ends)
-    return _tally(blocks, sum(stream.bytes for stream, _ in ends), times, weighted_ns / blocks if blocks else 0.0)
+    return _totals(blocks, sum(stream.bytes for stream, _ in ends), weighted_ns / blocks if blocks else 0.0)
+
+
+def _timed(ends: _Ends) -> Tally:
+    """What passed some ends of streams, with the time of each block."""
+    return _tally(_passed(ends), Histogram.merged(end.time for _, end in ends))
 
 
 def answer_of_files(answer: Answer) -> CellAnswer:
     """An answer of the engine ``files`` as that of a cell: a file is what a request is elsewhere."""
     result = files_result(answer)
     read = result.read
-    tally = _tally(read.files, read.bytes, read.total, read.total_mean_ns)
+    totals = _totals(read.files, read.bytes, read.total_mean_ns)
     by_directory = result.directory[read.records["file"]]
     return {
         "engine": "files",
@@ -70,9 +80,9 @@ def answer_of_files(answer: Answer) -> CellAnswer:
         "requests": read.files,
         "tasks": read.files,
         "depth": read.in_flight,
-        "read": tally,
-        "write": _tally(0, 0, Histogram.merged([]), 0.0),
-        "all": tally,
+        "read": _tally(totals, read.total),
+        "write": _tally(_totals(0, 0, 0.0), Histogram.merged([])),
+        "all": totals,
         "members": [
             {
                 "leaf": number,
@@ -201,8 +211,8 @@ def answer_of_streams(answer: Answer) -> CellAnswer:
         "engine": "streams",
         "seed": answer["seed"],
         "elapsed_ns": result.elapsed_ns,
-        "read": _passed(read),
-        "write": _passed(write),
+        "read": _timed(read),
+        "write": _timed(write),
         "all": _passed([*read, *write]),
         "members": array.get("members", []),
         "stations": [],

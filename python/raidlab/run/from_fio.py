@@ -16,15 +16,17 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Literal
 
 from raidlab.errors import CellFailedError, RefusedError
 from raidlab.formats.fio.cells import Import, Lane
 from raidlab.formats.fio.places import BLOCK, FILE
 from raidlab.histogram import Histogram
+from raidlab.results.answer import CellAnswer, times_of_all
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.request import one_request
-from raidlab.run.runner import Answer, run_request
+from raidlab.run.runner import cell_answer, run_request
 from raidlab.study.cell import DirectCell, text_of
 
 # _IO(0x12, 97): let go of what the page cache holds of a block device.
@@ -37,7 +39,7 @@ class LaneResult:
 
     group: int
     lane: Lane
-    answer: Answer
+    answer: CellAnswer
 
     @property
     def elapsed_s(self) -> float:
@@ -84,7 +86,7 @@ class JobResult:
     @property
     def response(self) -> Histogram:
         """Response times of all its requests."""
-        return Histogram.merged(Histogram.of(lane.answer["all"]["response"]) for lane in self.lanes)
+        return Histogram.merged(times_of_all(lane.answer) for lane in self.lanes)
 
 
 @dataclass
@@ -176,9 +178,9 @@ class JobFileRun:
         if failures:
             raise failures[0]
 
-    def _ask(self, lane: Lane, cell: DirectCell) -> Answer:
+    def _ask(self, lane: Lane, cell: DirectCell) -> CellAnswer:
         try:
-            return run_request(text_of(cell), lambda _share: not self.stop())
+            return cell_answer(run_request(text_of(cell), lambda _share: not self.stop()))
         except RefusedError as error:
             raise RefusedError(f"[{lane.job.title}] {error}") from None
         except CellFailedError as error:
@@ -203,5 +205,5 @@ def by_job(results: Sequence[LaneResult]) -> list[JobResult]:
     return [JobResult(group, lanes[0].lane.job.title, tuple(lanes)) for (group, _), lanes in sorted(found.items())]
 
 
-def _per_s(result: LaneResult, what: str) -> float:
-    return int(result.answer["all"][what]) / result.elapsed_s if result.elapsed_s else 0.0
+def _per_s(result: LaneResult, what: Literal["requests", "bytes"]) -> float:
+    return result.answer["all"][what] / result.elapsed_s if result.elapsed_s else 0.0

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from raidlab.errors import CellFailedError, CellLostError
 from raidlab.histogram import Histogram
-from raidlab.results.answer import CellAnswer, HoldAnswer, SearchPoint, read_answer
+from raidlab.results.answer import CellAnswer, HoldAnswer, SearchPoint, read_answer, times_of_all
 from raidlab.results.outcome import CellOutcome, HoldOutcome, Outcome
 from raidlab.run.runner import Runner
 from raidlab.stats.order import interleaved
@@ -163,7 +163,7 @@ class Schedule:
     @staticmethod
     def _report_point(search: _Search, depth: int, answers: list[CellAnswer]) -> None:
         """Tell a search of one depth: the percentile is that of all repeats together, never a mean of percentiles."""
-        response = Histogram.merged(Histogram.of(answer["all"]["response"]) for answer in answers)
+        response = Histogram.merged(times_of_all(answer) for answer in answers)
         rate = sum(bytes_per_s(answer) for answer in answers) / len(answers)
         search.engine.report(depth, response.value_ns, response.count, rate)
 
@@ -191,7 +191,7 @@ class Schedule:
         if not isinstance(target, IdleMultiple):
             return target
         idle = [
-            Histogram.of(answer["all"]["response"])
+            times_of_all(answer)
             for name, answer in self._answers.items()
             if self._is_idle(self._cells[name], target.of, task.workload.name)
         ]

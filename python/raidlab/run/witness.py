@@ -34,12 +34,12 @@ from pathlib import Path
 from raidlab.errors import CellFailedError, InputError, RefusedError
 from raidlab.formats.fio.export import CannotExportError, export_cell
 from raidlab.formats.fio.result import parse_result
-from raidlab.histogram import Histogram
+from raidlab.results.answer import CellAnswer, times_of_all
 from raidlab.results.facts import SecondTool, ToolDocument, ToolLoad, ToolPair, ToolRatio
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.request import cell_limit, direct_request, one_request
-from raidlab.run.runner import Answer, check_ended, run_request
+from raidlab.run.runner import cell_answer, check_ended, run_request
 from raidlab.stats import ratio_interval
 from raidlab.study import Cell, LoadedStudy, expand
 from raidlab.study.cell import DirectCell, Opaque, Span, text_of
@@ -278,10 +278,10 @@ def _raidlab_figures(cell: DirectCell, stop: StopFlag) -> Figures:
     """One run of raidlab's engine."""
     answer = _ask(cell, stop)
     seconds = int(answer["elapsed_ns"]) / 1e9
-    done, spent = answer["all"], answer.get("accounting") or {}
+    done = answer["all"]
     iops, mb_s = int(done["requests"]) / seconds, int(done["bytes"]) / 1e6 / seconds
-    figures = _figures(iops, mb_s, Histogram.of(done["service"]).percentile_ns)
-    if "user_ns" in spent:
+    figures = _figures(iops, mb_s, times_of_all(answer, "service").percentile_ns)
+    if (spent := answer.get("accounting")) is not None:
         figures[PROCESSOR] = (spent["user_ns"] + spent["system_ns"]) / 1e9 / seconds
     return figures
 
@@ -354,8 +354,8 @@ def _job(cell: DirectCell, words: Sequence[str]) -> str:
     return text + "".join(f"{word}\n" for word in (*_COMMON_WORDS, *ring, *words))
 
 
-def _ask(cell: DirectCell, stop: StopFlag) -> Answer:
-    answer = run_request(text_of(cell), lambda _share: not stop())
+def _ask(cell: DirectCell, stop: StopFlag) -> CellAnswer:
+    answer = cell_answer(run_request(text_of(cell), lambda _share: not stop()))
     check_ended(answer.get("stopped_by"), interrupted=bool(answer.get("interrupted")))
     return answer
 

@@ -266,9 +266,15 @@ impl Recorder {
         all
     }
 
-    /// Tasks; their times run from the intended arrival, or the issue of the first request, to the end of the last.
-    pub fn tasks(&self) -> Tally {
-        self.tasks.clone().unwrap_or_else(|| self.all())
+    /// How many reads and writes completed without failure.
+    pub fn requests(&self) -> u64 {
+        self.read.requests + self.write.requests
+    }
+
+    /// Tasks of several requests; their times run from the intended arrival, or the issue of the first request, to the
+    /// end of the last. None where a task is one request.
+    pub fn tasks(&self) -> Option<&Tally> {
+        self.tasks.as_ref()
     }
 
     /// Whether the window is open.

@@ -197,7 +197,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             self.settle(arrival == next || told);
             self.handled += 1;
             if self.handled.is_multiple_of(PROGRESS_EVERY) {
-                let requests = self.load.recorder().read().requests + self.load.recorder().write().requests;
+                let requests = self.load.recorder().requests();
                 if self.observer.progress(Progress { now: self.now, requests }).is_break() {
                     self.load.interrupt(self.now);
                     return true;

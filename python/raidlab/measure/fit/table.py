@@ -22,7 +22,7 @@ from raidlab.errors import InputError
 from raidlab.histogram import Histogram
 from raidlab.measure.fit.situations import Op, Situation
 from raidlab.reading import Plain
-from raidlab.results.answer import CellAnswer, Tally
+from raidlab.results.answer import CellAnswer, times_of_all
 
 PROBABILITIES = (0.0, 0.01, 0.05, *(round(0.1 * i, 1) for i in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
 # A throughput so near to the most is the most: more at a time than that gives nothing.
@@ -66,19 +66,19 @@ def samples_of(situation: Situation, turn: int, answer: CellAnswer) -> list[Samp
 
 def sample_of(situation: Situation, turn: int, answer: CellAnswer) -> Sample:
     """What an answer says of a situation."""
-    of: Mapping[Op, Tally] = {"read": answer["read"], "write": answer["write"], "mixed": answer["all"]}
-    tally = of[situation.op]
+    op = situation.op
+    totals = answer["all"] if op == "mixed" else answer[op]
     # The virtual clock costs none.
     spent = answer.get("accounting")
     worked_ns = spent["user_ns"] + spent["system_ns"] if spent is not None else 0
     return Sample(
         situation,
         turn,
-        requests=tally["requests"],
+        requests=totals["requests"],
         elapsed_ns=answer["elapsed_ns"],
-        mean_ns=tally["response_mean_ns"],
+        mean_ns=totals["response_mean_ns"],
         mean_of_all_ns=answer["all"]["response_mean_ns"],
-        times=Histogram.of(tally["response"]),
+        times=times_of_all(answer) if op == "mixed" else Histogram.of(answer[op]["response"]),
         processor_share=worked_ns / answer["elapsed_ns"],
     )
 
