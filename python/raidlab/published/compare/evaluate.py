@@ -26,8 +26,8 @@ from raidlab.published.compare.row import (
     error_of,
 )
 from raidlab.published.quantities import KINDS, NotThereError, Reading, Source, read_measure
-from raidlab.published.quantities.kind import repeats_of
-from raidlab.stats import mean_interval
+from raidlab.published.quantities.kind import each_of, repeats_of
+from raidlab.stats.jackknife import interval_around
 from raidlab.study.expression import Expression, Operand, read
 from raidlab.study.mapping import (
     COLUMNS,
@@ -193,7 +193,7 @@ class Evaluation:
                 words = Words(measures, said.called, said.reckoned)
                 verdict, clauses = judged(expression, known, repeats, words, exact | set(operands))
             else:
-                interval = mean_interval(_of_each(expression, known))
+                interval = interval_around(value, _of_each(expression, known))
         except NoReadingError as error:
             return replace(row, verdict=NOT_EVALUATED, note=f"the run does not have: {error}")
         except ValueError as error:
@@ -230,14 +230,14 @@ class Evaluation:
 
 
 def _of_each(expression: Expression, known: Known) -> list[float]:
-    """What an expression comes to in each repeat."""
+    """What an expression comes to, as each repeat adds to it."""
     try:
-        return [float(expression.value(numbers)) for numbers in known.repeats()]
+        return each_of(known.repeats(), expression.value)
     except KeyError:
-        # Where it branches, a repeat may turn another way than all together, to names that nothing had asked for.
+        # Where it branches, some repeats may turn another way than all together, to names that nothing had asked for.
         for name in sorted(expression.names):
             known[name]
-        return [float(expression.value(numbers)) for numbers in known.repeats()]
+        return each_of(known.repeats(), expression.value)
 
 
 def _printed_value(
