@@ -270,13 +270,16 @@ class Relation:
 
     def margins(self, known: Mapping[str, Operand]) -> list[float]:
         """By how much it holds, on each side: above 0 where it does."""
-        first, second = self.first.value(known), self.second.value(known)
+        return self.margins_of(self.first.value(known), self.second.value(known), self.within.value(known))
+
+    def margins_of(self, first: float, second: float, within: float) -> list[float]:
+        """The same for given figures, of which two may be apart by ``within`` percent where the sign is ``about``."""
         if self.sign in _ORDERS:
             return [_ORDERS[self.sign] * (first - second)]
         if self.sign != "about":
             said = f"{self.first.text} {self.sign} {self.second.text}"
             raise ValueError(f"'{said}' is no comparison that could be undecided")
-        allowed = self.within.value(known) / 100 * max(abs(first), abs(second))
+        allowed = within / 100 * max(abs(first), abs(second))
         return [allowed - (first - second), allowed + (first - second)]
 
 
