@@ -430,3 +430,14 @@ def test_where_no_share_can_be_told_the_difference_is_that_decides() -> None:
     assert sentence_of(clauses) == said
     # Of a single run nothing is shown by what is small beside the figures themselves.
     assert judged(read("a > b"), {"a": -1.0, "b": -1.01}, [], Words({}))[0] == "within the noise"
+
+
+def test_of_what_fails_the_comparison_is_told_that_fails_it() -> None:
+    """`b` scatters so much that it may be further from what is asked than `a` is; `c` is outdone by its alternative."""
+    repeats = [{"a": 0.97 + by / 1000, "b": 1.0 + by, "c": 0.1, "d": 2.0 + by / 1000} for by in (-0.9, 0.0, 0.9)]
+    known = {"a": 0.97, "b": 1.0, "c": 0.1, "d": 2.0}
+    found, clauses = judged(read("b > 1 and (c > 1 or d > 1) and a > 1"), known, repeats, Words({}))
+    assert found == "fails"
+    assert [clause.verdict for clause in clauses] == ["fails", "within the noise", "fails", "holds"]
+    said = "a: a is 0.970 [0.968, 0.972], asked above 1"
+    assert sentence_of(clauses) == f"{said}; 1 more holds; 1 more fails; 1 more within the noise"

@@ -201,6 +201,18 @@ class Expression:
         >>> read("a > b and about(a, c)").decided(lambda one: one.value({"a": 2.0, "b": 1.0, "c": 2.0}))
         True
         """
+        return self.deciding(decide)[0]
+
+    def deciding(self, decide: Callable[[Relation], bool | None]) -> tuple[bool | None, list[Relation]]:
+        """What it says as `decided` does, and the comparisons by which it does: where it fails, those that fail it.
+
+        Examples
+        --------
+        >>> known = {"a": 1.0, "b": 2.0, "c": 3.0}
+        >>> found, by = read("(a > b or b > a) and a > c").deciding(lambda one: one.value(known))
+        >>> found, [one.second.text for one in by]
+        (False, ['c'])
+        """
         return _decided(self._root, decide, is_asked=True)
 
     @property
@@ -341,15 +353,18 @@ def _constant(node: ast.expr) -> float | None:
     return float(found)
 
 
-def _decided(node: ast.expr, decide: Callable[[Relation], bool | None], *, is_asked: bool) -> bool | None:
+# What part of an expression says, and the comparisons by which it does.
+_Said = tuple[bool | None, list[Relation]]
+
+
+def _decided(node: ast.expr, decide: Callable[[Relation], bool | None], *, is_asked: bool) -> _Said:
     match node:
         case ast.BoolOp(op=op, values=values):
-            found = [_decided(value, decide, is_asked=is_asked) for value in values]
-            decides = isinstance(op, ast.Or)
-            return decides if decides in found else None if None in found else not decides
+            parts = [_decided(value, decide, is_asked=is_asked) for value in values]
+            return _joined(parts, decides=isinstance(op, ast.Or))
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            inner = _decided(operand, decide, is_asked=not is_asked)
-            return None if inner is None else not inner
+            inner, by = _decided(operand, decide, is_asked=not is_asked)
+            return None if inner is None else not inner, by
         case ast.Compare(left=left, ops=ops, comparators=rest):
             sides = [left, *rest]
             signs = [_SIGNS[type(op)] for op in ops]
@@ -365,8 +380,15 @@ def _decided(node: ast.expr, decide: Callable[[Relation], bool | None], *, is_as
         case _:
             raise ValueError(f"'{ast.unparse(node)}' is no comparison that could be undecided")
     within = _part(percent[0]) if percent else read(f"{ABOUT_PERCENT:g}")
-    found = [decide(Relation(_part(a), sign, _part(b), within, is_asked)) for a, sign, b in triples]
-    return False if False in found else None if None in found else True
+    relations = [Relation(_part(a), sign, _part(b), within, is_asked) for a, sign, b in triples]
+    return _joined([(decide(one), [one]) for one in relations], decides=False)
+
+
+def _joined(parts: Sequence[_Said], *, decides: bool) -> _Said:
+    """What parts say of which one that says ``decides`` decides."""
+    found = [said for said, _ in parts]
+    whole = decides if decides in found else None if None in found else not decides
+    return whole, [one for said, by in parts if said is whole for one in by]
 
 
 def _worded(node: ast.expr, words: Mapping[str, str], known: Mapping[str, Operand]) -> str:

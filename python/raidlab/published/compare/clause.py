@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Literal
 
@@ -85,25 +86,25 @@ def judged(
 ) -> tuple[Judged, list[WordedClause]]:
     """What an expression says, and its clauses; names in ``exact`` are no results of a run.
 
-    The weakest stand first, but alternatives that do not hold behind those for which the whole does.
+    Those that decide stand first, the weakest of them before the others: of what fails, those that fail it.
     """
-    clauses: list[WordedClause] = []
+    clauses: list[tuple[Relation, WordedClause]] = []
 
     def decide(comparison: Relation) -> bool | None:
         found, clause = _decided(comparison, known, repeats, words, exact)
-        clauses.append(clause)
+        clauses.append((comparison, clause))
         return found
 
-    found = expression.decided(decide)
-    return _verdict(found), sorted(
-        clauses, key=lambda clause: (bool(found) and clause.verdict != "holds", clause.strength)
-    )
+    found, by = expression.deciding(decide)
+    deciding = {id(comparison) for comparison in by}
+    clauses.sort(key=lambda pair: (id(pair[0]) not in deciding, pair[1].strength))
+    return _verdict(found), [clause for _, clause in clauses]
 
 
 def sentence_of(clauses: Sequence[WordedClause], shown: int = _SHOWN) -> str:
-    """The weakest clauses, and how many others there are."""
-    is_whole = bool(clauses) and clauses[0].verdict == "holds"
-    shown = min(shown, sum(clause.verdict == "holds" for clause in clauses)) if is_whole else shown
+    """The first clauses, and how many others there are; of what holds or fails those that say so, not others."""
+    if clauses and clauses[0].verdict != NOISE:
+        shown = min(shown, len(list(takewhile(lambda one: one.verdict == clauses[0].verdict, clauses))))
     parts, before = [], ""
     for clause in clauses[:shown]:
         parts.append(f"{clause.of}: {clause.says}" if clause.of and clause.of != before else clause.says)
