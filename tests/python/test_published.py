@@ -181,8 +181,25 @@ def test_errors_count_beyond_half_a_printed_unit() -> None:
     assert error_of(Published("1.5", unit="MB/s"), 1.6) == pytest.approx(100 * 0.05 / 1.5)
     assert error_of(Published("50", unit="percent"), 47.0) == pytest.approx(-2.5)
     assert error_of(Published("", low="3", unit="ms"), 1000.0) == 0.0
-    assert error_of(Published("", high="2", unit="ms"), 3.0) == pytest.approx(20.0)
+    assert error_of(Published("", high="2", unit="ms"), 3.0) == pytest.approx(50.0)
+    # Rounding excuses a twentieth at most; of percentages, which are counted in points, half of the digit.
+    assert error_of(Published("2", unit="x one array"), 1.6) == pytest.approx(-15.0)
+    assert error_of(Published("0.5", unit="MB/s"), 0.53) == pytest.approx(1.0)
+    assert error_of(Published("2", unit="percent"), 2.4) == 0.0
+    assert error_of(Published("0", unit="stops"), 0.4) == 0.0
     assert error_of(Published("about ten"), 3.0) is None
+
+
+@pytest.mark.parametrize(("value", "kept"), [(2999.0, True), (3000.0, True), (3000.4, False), (3110.0, False)])
+def test_a_printed_bound_is_kept_or_not_and_no_figure_of_a_median(value: float, kept: bool) -> None:
+    printed = Published("", high="3000", unit="blocks/s")
+    bound = PublishedRow(
+        "f", "a", "", printed, "compared", "predicted", value, error=error_of(printed, value), table="t"
+    )
+    assert bound.is_miss is not kept
+    figure = replace(bound, id="b", published=Published("1000"), error=4.0)
+    (errors,) = errors_of([bound, figure])
+    assert (errors.count, errors.median, errors.largest) == (1, 4.0, 4.0)
 
 
 def test_summaries_keep_kinds_and_units_apart() -> None:
