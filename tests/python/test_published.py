@@ -509,6 +509,50 @@ unit = "percent"
     assert "a share (1)" in drawn and "a share (2)" in drawn and "own-share" not in drawn
 
 
+def test_why_a_figure_misses_is_told_where_it_does_and_of_the_studys_own_hardware(
+    small_run: Run, small_folder: Path
+) -> None:
+    own = """
+[conclusion.kept]
+says = "a"
+holds = "raid10 > raid5"
+note = "a remark"
+why = "an excuse"
+[conclusion.missed]
+says = "b"
+holds = "raid5 > raid10"
+note = "a remark"
+why = "an excuse"
+[fit]
+"""
+    text = QUANTITIES.replace("[fit]\n", own).replace(
+        'holds = "raid5 > raid10"\n[claim', 'holds = "raid5 > raid10"\nwhy = "of a claim"\n[claim'
+    )
+    (small_folder / "quantities.toml").write_text(text, encoding="utf-8")
+    miss = COLUMNS.replace(
+        "[table.measure]", 'miss = [{ rows = "depth == 8", column = "relative", why = "of a table" }]\n[table.measure]'
+    )
+    (small_folder / "columns.toml").write_text(miss, encoding="utf-8")
+    table = TABLE.replace("raid10,8,50.0,", "raid10,8,90.0,")
+    (small_folder / "published" / "relative.csv").write_text(table, encoding="utf-8")
+    mapping = load_mapping(small_folder / "study.toml")
+    notes = {row.id: row.note for row in compare_run(analyse(small_run), mapping).rows}
+    assert notes["kept"] == "a remark" and notes["missed"] == "a remark; an excuse"
+    assert notes["s-wrong"] == "of a claim" and notes["relative:raid10,8:relative"] == "of a table"
+    assert notes["relative:raid0,8:relative"] == ""
+    # What excuses the model excuses no other disks.
+    other = replace(mapping, quantities=mapping.quantities.model_copy(update={"target": "original"}))
+    notes = {row.id: row.note for row in compare_run(analyse(small_run), other).rows}
+    assert notes["missed"] == "a remark" and notes["s-wrong"] == "" == notes["relative:raid10,8:relative"]
+    for key, wrong in (("rows", "depht == 8"), ("column", "relativ")):
+        file = miss.replace(
+            "depth == 8" if key == "rows" else '"relative", why', wrong if key == "rows" else '"relativ", why'
+        )
+        (small_folder / "columns.toml").write_text(file, encoding="utf-8")
+        with pytest.raises(InputError, match=rf"table.0\.miss.0\.{key}|miss.*{key}"):
+            load_mapping(small_folder / "study.toml")
+
+
 def test_a_page_is_made_from_one_analysis(small_run: Run, small_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = small_folder / "run"
     shutil.copytree(small_run.folder, copy)

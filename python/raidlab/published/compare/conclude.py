@@ -17,23 +17,16 @@ from raidlab.study.mapping import QUANTITIES, Mapping
 def conclusions_on(mapping: Mapping, source: Source, fitted_to: Collection[str] = ()) -> list[PublishedRow]:
     """Every conclusion of a study on one target, of whose hardware ``fitted_to`` are the ids that were fitted to."""
     evaluation, target = Evaluation(mapping, source, set(fitted_to)), source.target
-    return [
-        evaluation.worked_out(
-            PublishedRow(
-                target,
-                name,
-                one.holds,
-                Published(""),
-                NOT_EVALUATED,
-                table=f"{CONCLUSIONS} on {target}",
-                note=one.note,
-                says=one.says,
-            ),
-            read(one.holds),
-            mapping.quantities.measure,
-            {},
-            holds=True,
-            place=f"{QUANTITIES}: conclusion.{name}.holds",
+    measures = mapping.quantities.measure
+    rows = []
+    for name, one in mapping.quantities.conclusion.items():
+        row = PublishedRow(
+            *(target, name, one.holds, Published(""), NOT_EVALUATED),
+            table=f"{CONCLUSIONS} on {target}",
+            note=one.note,
+            says=one.says,
         )
-        for name, one in mapping.quantities.conclusion.items()
-    ]
+        place = f"{QUANTITIES}: conclusion.{name}.holds"
+        row = evaluation.worked_out(row, read(one.holds), measures, {}, holds=True, place=place)
+        rows.append(evaluation.with_why(row, one.why))
+    return rows

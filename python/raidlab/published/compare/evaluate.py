@@ -112,7 +112,7 @@ class Evaluation:
             says = f"{says} ({claim.conditions})" if says and claim.conditions else says
             row = replace(row, says=mapped.of or says)
         place = f"{QUANTITIES}: claim.{claim.id}.{'value' if mapped.holds is None else 'holds'}"
-        return self._of_quantities(row, text, place, holds=mapped.holds is not None)
+        return self._of_quantities(row, text, place, holds=mapped.holds is not None, why=mapped.why)
 
     def _derived(self, name: str, derived: Derived) -> PublishedRow:
         """A figure beyond what was published."""
@@ -127,8 +127,9 @@ class Evaluation:
         place = f"{QUANTITIES}: derived.{name}.{'value' if derived.holds is None else 'holds'}"
         return self._of_quantities(row, text, place, holds=derived.holds is not None)
 
-    def _of_quantities(self, row: PublishedRow, text: str, place: str, *, holds: bool) -> PublishedRow:
-        return self.worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=holds, place=place)
+    def _of_quantities(self, row: PublishedRow, text: str, place: str, *, holds: bool, why: str = "") -> PublishedRow:
+        measures = self.mapping.quantities.measure
+        return self.with_why(self.worked_out(row, read(text), measures, {}, holds=holds, place=place), why)
 
     def _table(self, columns: TableColumns, table: PublishedTable) -> Iterator[PublishedRow]:
         """A row for each value and each order that a printed table has, line by line."""
@@ -148,7 +149,8 @@ class Evaluation:
                     yield replace(row, verdict=NOT_EVALUATED, note=why, measures=_named(expression, measures))
                 else:
                     place = f"{COLUMNS}: table '{columns.file}', column.{name}.value"
-                    yield self.worked_out(row, expression, measures, operands_of(keys), holds=False, place=place)
+                    row = self.worked_out(row, expression, measures, operands_of(keys), holds=False, place=place)
+                    yield self.with_why(row, columns.why_missed(keys, name))
             for name, order in columns.order.items():
                 if name in line:
                     yield self._ordered(table.name, name, order, keys, measures, line[name])
@@ -214,6 +216,12 @@ class Evaluation:
             high=interval[1] if interval else None,
             error=distance,
         )
+
+    def with_why(self, row: PublishedRow, why: str) -> PublishedRow:
+        """The row with the reason why it misses, where it does: it is of the study's own hardware, and of no other."""
+        if not why or not row.is_miss or self.source.target != self.mapping.quantities.target:
+            return row
+        return replace(row, note="; ".join(filter(None, (row.note, why))))
 
     def kind_of(self, row: PublishedRow, measures: Iterable[Mapping[str, object]]) -> Kind:
         """Whether a row was computed, fitted, predicted or measured."""
