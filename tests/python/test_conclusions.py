@@ -77,6 +77,7 @@ class Planted:
         self.relations: list[Relation] = []
         read(conclusion.holds).decided(lambda one: self.relations.append(one) or True)
         self._random = random.Random(conclusion.holds)
+        self._conclusion = conclusion
 
     def _reading(self, keys: Any, _source: Source) -> Reading:
         value = self.numbers[keys.name]
@@ -84,7 +85,8 @@ class Planted:
 
     def row(self) -> PublishedRow:
         """What comes of it."""
-        return conclusions_on(self._mapping, Source(cast("Any", None), "planted", self._mapping.published))[0]
+        target = (self._conclusion.on or ["planted"])[0]
+        return conclusions_on(self._mapping, Source(cast("Any", None), target, self._mapping.published))[0]
 
     def lack(self, relations: list[Relation], wanted: int = 1) -> float:
         """By how much relations are not as they are asked for (1) or not the other way (-1); 0 where all are."""

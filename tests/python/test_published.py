@@ -40,6 +40,7 @@ from raidlab.published.compare import (
     write_csv,
 )
 from raidlab.published.quantities import checked_measure
+from raidlab.published.quantities.kind import metric_named
 from raidlab.report import PAGE, write_page
 from raidlab.report.figures import make_figures
 from raidlab.report.figures.own import own_key
@@ -551,6 +552,44 @@ why = "an excuse"
         (small_folder / "columns.toml").write_text(file, encoding="utf-8")
         with pytest.raises(InputError, match=rf"table.0\.miss.0\.{key}|miss.*{key}"):
             load_mapping(small_folder / "study.toml")
+
+
+def test_a_conclusion_is_asked_where_it_could_fail(small_run: Run, small_folder: Path) -> None:
+    own = '[conclusion.NAME]\nsays = "a"\nholds = "raid10 > raid5"\non = ["ON"]\n'
+    both = "".join(own.replace("NAME", f"on-{on}").replace("ON", on) for on in ("sim", "original"))
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]", f"{both}[fit]"), encoding="utf-8")
+    comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
+    asked, unasked = comparison.conclusions
+    assert asked.verdict == "holds"
+    assert (unasked.verdict, unasked.kind, unasked.clauses) == ("not evaluated", "", ())
+    assert unasked.note == "it is asked of the study's own hardware only, for elsewhere it could not fail"
+    assert held_words(comparison.conclusions, "hold") == "1 of 1 hold (all on partly fitted figures)"
+
+
+def test_what_divides_by_nothing_cannot_be_told_and_is_no_mistake_of_the_study(
+    small_run: Run, small_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = """
+[conclusion.share]
+says = "a"
+holds = "raid10 / raid5 > 1.2"
+[conclusion.difference]
+says = "b"
+holds = "1 / (raid10 - raid10) > raid0"
+[fit]
+"""
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]\n", own), encoding="utf-8")
+    metric = metric_named("throughput_per_disk_mb_s")
+    nothing = replace(metric, compute=lambda point, _: 0.0 if point.array == "raid5" else metric.compute(point, None))
+    monkeypatch.setattr("raidlab.published.quantities.metric.metric_named", lambda _: nothing)
+    rows = {row.id: row for row in compare_run(analyse(small_run), load_mapping(small_folder / "study.toml")).rows}
+    told = rows["share"]
+    assert told.verdict == "not evaluated"
+    assert (
+        told.note
+        == "cannot be told: no requests were served: raid5, throughput per disk, writes, at the heaviest load is 0"
+    )
+    assert rows["difference"].note == "cannot be told: what it is divided by is 0"
 
 
 def test_a_page_is_made_from_one_analysis(small_run: Run, small_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

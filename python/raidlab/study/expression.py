@@ -31,6 +31,14 @@ _LONGEST = 2000
 _DEEPEST = 200
 
 
+class DividesByZeroError(ValueError):
+    """What stands behind the names of a divisor comes to 0."""
+
+    def __init__(self, message: str, names: frozenset[str]) -> None:
+        super().__init__(message)
+        self.names = names
+
+
 def furthest(wanted: float, *values: float) -> float:
     """Of several values the one that is furthest from the first: what stands for all of them where all are meant."""
     return max(values, key=lambda value: abs(value - wanted))
@@ -110,6 +118,8 @@ class Expression:
             if isinstance(found, str) or not math.isfinite(found):
                 raise ValueError("it is no finite number")
             return found if isinstance(found, bool) else float(found)
+        except DividesByZeroError as error:
+            raise DividesByZeroError(f"'{shortened(self.text)}' has no value: {error}", error.names) from None
         except (ArithmeticError, TypeError, ValueError) as error:
             raise ValueError(f"'{shortened(self.text)}' has no value: {error}") from None
 
@@ -478,7 +488,10 @@ def _value(node: ast.expr, known: Mapping[str, Operand]) -> Any:
         case ast.Name(id=name):
             return known[name]
         case ast.BinOp(left=left, op=op, right=right):
-            return _BINARY[type(op)](_number(left, known), _number(right, known))
+            first, second = _number(left, known), _number(right, known)
+            if second == 0 and isinstance(op, ast.Div):
+                raise DividesByZeroError("division by zero", _part(right).names)
+            return _BINARY[type(op)](first, second)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_number(operand, known)
         case ast.UnaryOp(operand=operand):

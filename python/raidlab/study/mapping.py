@@ -22,7 +22,7 @@ from raidlab.study.find import did_you_mean, nearest, study_names
 from raidlab.study.places import Place
 from raidlab.study.published import PublishedTable, number
 from raidlab.study.table_file import Reporter, read_table
-from raidlab.study.words import Line, Prose, Table
+from raidlab.study.words import Engines, Line, Prose, Table
 
 QUANTITIES, COLUMNS = "quantities.toml", "columns.toml"
 # A measure's own keys are those of its kind.
@@ -77,6 +77,8 @@ class Conclusion(Table):
     """The conclusion in a sentence."""
     holds: Line
     """Comparisons (``<``, ``>``, ``about``) joined by ``and``, ``or``, ``not``."""
+    on: Engines | None = None
+    """The targets it is asked of, such as ``["original"]``, where on others it could not fail; all when left out."""
     where: Line = ""
     """The figure or section it belongs to."""
     note: Prose = ""

@@ -428,7 +428,8 @@ def _over(
 
 
 def _quotient(above: Expression, below: Expression) -> Figure:
-    return lambda numbers: float(above.value(numbers)) / float(below.value(numbers))
+    quotient = read(f"({above.text}) / ({below.text})")
+    return lambda numbers: float(quotient.value(numbers))
 
 
 def _figure(value: float, interval: tuple[float, float] | None, *, is_share: bool = False) -> str:

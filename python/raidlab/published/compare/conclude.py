@@ -6,6 +6,7 @@ Invariant: every conclusion becomes a row for every target of the run; what cann
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from raidlab.published.compare.evaluate import Evaluation
 from raidlab.published.compare.row import CONCLUSIONS, NOT_EVALUATED, Published, PublishedRow
@@ -26,7 +27,19 @@ def conclusions_on(mapping: Mapping, source: Source, fitted_to: Collection[str] 
             note=one.note,
             says=one.says,
         )
+        if one.on is not None and target not in one.on:
+            asked = " and ".join(_TARGETS[kind] for kind in one.on)
+            rows.append(replace(row, note=f"it is asked of {asked} only, for elsewhere it could not fail"))
+            continue
         place = f"{QUANTITIES}: conclusion.{name}.holds"
         row = evaluation.worked_out(row, read(one.holds), measures, {}, holds=True, place=place)
         rows.append(evaluation.with_why(row, one.why))
     return rows
+
+
+_TARGETS = {
+    "original": "the study's own hardware",
+    "sim": "the simulator's disks",
+    "emulated": "emulated disks",
+    "live": "real members",
+}

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from raidlab.published.compare.clause import Words, judged, words_of
+from raidlab.published.compare.clause import Words, judged, unit_of, words_of
 from raidlab.published.compare.row import (
     ARITHMETIC,
     FITTED,
@@ -28,7 +28,7 @@ from raidlab.published.compare.row import (
 from raidlab.published.quantities import KINDS, NotThereError, Reading, Source, read_measure
 from raidlab.published.quantities.kind import each_of, repeats_of
 from raidlab.stats.jackknife import interval_around
-from raidlab.study.expression import Expression, Operand, read
+from raidlab.study.expression import DividesByZeroError, Expression, Operand, read
 from raidlab.study.mapping import (
     COLUMNS,
     QUANTITIES,
@@ -45,6 +45,8 @@ from raidlab.study.published import Claim, PublishedTable, number, read_claims, 
 from raidlab.study.words import is_simulated
 
 _NOT_CHECKABLE = "none"
+# What is so much a second is 0 where nothing was served.
+_RATES = ("MB/s", "1/s")
 CLAIMS = "claims"
 DERIVED = "derived"
 
@@ -198,6 +200,8 @@ class Evaluation:
                 interval = interval_around(value, _of_each(expression, known))
         except NoReadingError as error:
             return replace(row, verdict=NOT_EVALUATED, note=f"the run does not have: {error}")
+        except DividesByZeroError as error:
+            return replace(row, verdict=NOT_EVALUATED, note=f"cannot be told: {known.zeros(error.names)}")
         except ValueError as error:
             return replace(row, verdict="error", note=f"{place}: {error}")
         kind = self.kind_of(row, [measures[name] for name in known.readings])
@@ -336,6 +340,16 @@ class Known(dict[str, Operand]):
                 raise NoReadingError(", ".join(words_of(self._measures[name], called).values()))
             self.readings[name] = reading
         return self.readings[name].value
+
+    def zeros(self, names: frozenset[str]) -> str:
+        """Which of the figures that a divisor is made of are 0, in words."""
+        found = sorted(name for name in names & self.readings.keys() if not self.readings[name].value)
+        if not found:
+            return "what it is divided by is 0"
+        called = self._evaluation.mapping.quantities.called
+        words = " and ".join(", ".join(words_of(self._measures[name], called).values()) for name in found)
+        is_rate = any(unit_of(self._measures[name]) in _RATES for name in found)
+        return f"no requests were served: {words} is 0" if is_rate else f"{words} is 0"
 
     def repeats(self) -> list[dict[str, Operand]]:
         """What stands behind the names in each repeat; empty where not every reading that varies has as many."""
