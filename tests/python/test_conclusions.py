@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
+from raidlab.analysis.metrics.point import Point
 from raidlab.published.compare.clause import Words, judged, sentence_of
 from raidlab.published.compare.conclude import conclusions_on
 from raidlab.published.compare.row import PublishedRow
 from raidlab.published.quantities import KINDS
-from raidlab.published.quantities.kind import Kind, Reading, Source
+from raidlab.published.quantities.kind import Kind, Reading, Source, over_repeats, repeats_of
+from raidlab.stats import mean_interval
 from raidlab.study import load_study, study_names
 from raidlab.study.expression import Relation, read
 from raidlab.study.mapping import Conclusion, Mapping, has_mapping, load_mapping
@@ -74,6 +77,7 @@ class Planted:
         self.relations: list[Relation] = []
         read(conclusion.holds).decided(lambda one: self.relations.append(one) or True)
         self._random = random.Random(conclusion.holds)
+        self._conclusion = conclusion
 
     def _reading(self, keys: Any, _source: Source) -> Reading:
         value = self.numbers[keys.name]
@@ -81,7 +85,8 @@ class Planted:
 
     def row(self) -> PublishedRow:
         """What comes of it."""
-        return conclusions_on(self._mapping, Source(cast("Any", None), "planted", self._mapping.published))[0]
+        target = (self._conclusion.on or ["planted"])[0]
+        return conclusions_on(self._mapping, Source(cast("Any", None), target, self._mapping.published))[0]
 
     def lack(self, relations: list[Relation], wanted: int = 1) -> float:
         """By how much relations are not as they are asked for (1) or not the other way (-1); 0 where all are."""
@@ -354,3 +359,87 @@ def test_of_alternatives_those_stand_first_for_which_the_whole_holds() -> None:
     )
     assert found == "holds" and [clause.verdict for clause in clauses] == ["holds", "fails", "fails"]
     assert sentence_of(clauses).endswith("6-disk RAID 0, 16 KB takes 75.0 % of 6 simple volumes; 2 more fail")
+
+
+class _Load:
+    """A point whose repeats are numbers."""
+
+    def __init__(self, rows: Sequence[float]) -> None:
+        self.rows = tuple(rows)
+
+    def of_repeats(self, numbers: Sequence[int]) -> _Load:
+        return _Load([self.rows[number] for number in numbers])
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.rows)
+
+
+def _extremes(chance: random.Random, greatest: float) -> dict[str, Reading]:
+    """The least and the greatest of seven loads of five repeats, which scatter by 5 %; one is truly ``greatest``."""
+    loads = cast("list[Point]", [_Load([chance.gauss(1, 0.05) for _ in range(5)]) for _ in range(6)])
+    loads.append(cast("Point", _Load([chance.gauss(greatest, 0.05) for _ in range(5)])))
+    found = {}
+    for name, extreme in (("least", min), ("most", max)):
+        reading = over_repeats(loads, lambda points, extreme=extreme: extreme(point.mean for point in points))
+        assert reading is not None
+        found[name] = reading
+    return found
+
+
+def test_extremes_of_what_is_alike_are_not_told_from_it() -> None:
+    alike, chance = read("most < 1.03 and least > 0.97"), random.Random(7)
+    rounds = [_extremes(chance, 1.0) for _ in range(400)]
+    values = [{name: one.value for name, one in each.items()} for each in rounds]
+    verdicts = [
+        judged(alike, known, repeats_of(each), Words({}))[0] for known, each in zip(values, rounds, strict=True)
+    ]
+    assert verdicts.count("fails") <= 20
+    # What is truly beyond is still found.
+    found = [_extremes(chance, 1.2) for _ in range(100)]
+    verdicts = [judged(alike, {"most": 1.2, "least": 1.0}, repeats_of(each), Words({}))[0] for each in found]
+    assert verdicts.count("fails") >= 90
+
+
+def test_an_extreme_of_several_figures_is_told_from_them_as_one_of_a_sweep_is() -> None:
+    """The mean of each repeat's own greatest lies above 1.03 in more than half of the rounds, and surely so."""
+    chance, own, together = random.Random(7), 0, 0
+    greatest, names = read("max(a, b, c, d, e, f, g)"), "abcdefg"
+    for _ in range(400):
+        repeats = [{name: chance.gauss(1, 0.05) for name in names} for _ in range(5)]
+        known = {name: statistics.fmean(one[name] for one in repeats) for name in names}
+        interval = mean_interval([float(greatest.value(one)) for one in repeats])
+        own += interval is not None and interval[0] > 1.03
+        together += judged(read(f"about({greatest.text}, 1, 3)"), known, repeats, Words({}))[0] == "fails"
+    assert own > 200 and together <= 20
+
+
+def test_a_share_is_decided_by_its_own_interval() -> None:
+    """The shares of five repeats lie above 100 %, all about alike; their differences scatter as the figures do."""
+    repeats = [{"a": 1.2 * times, "b": times} for times in (10.0, 1000.0, 20.0, 40.0, 15.0)]
+    known = {name: statistics.fmean(one[name] for one in repeats) for name in "ab"}
+    words = Words({name: {"kind": "metric", "metric": "iops", "array": name, "workload": "reads"} for name in "ab"})
+    found, clauses = judged(read("a > b"), known, repeats, words)
+    assert (found, sentence_of(clauses)) == ("holds", "requests a second, reads: a gives 120 % [120, 120] of b")
+
+
+def test_where_no_share_can_be_told_the_difference_is_that_decides() -> None:
+    repeats = [{"a": 2.0 + by, "b": -1.0 + by} for by in (-3.0, 0.0, 3.0)]
+    known = {"a": 2.0, "b": -1.0}
+    found, clauses = judged(read("a > b"), known, repeats, Words({}))
+    assert found == "holds"
+    said = "a is 2.00 [-5.45, 9.45], b -1.00 [-8.45, 6.45]; the first less the second is 3.00 [3.00, 3.00]"
+    assert sentence_of(clauses) == said
+    # Of a single run nothing is shown by what is small beside the figures themselves.
+    assert judged(read("a > b"), {"a": -1.0, "b": -1.01}, [], Words({}))[0] == "within the noise"
+
+
+def test_of_what_fails_the_comparison_is_told_that_fails_it() -> None:
+    """`b` scatters so much that it may be further from what is asked than `a` is; `c` is outdone by its alternative."""
+    repeats = [{"a": 0.97 + by / 1000, "b": 1.0 + by, "c": 0.1, "d": 2.0 + by / 1000} for by in (-0.9, 0.0, 0.9)]
+    known = {"a": 0.97, "b": 1.0, "c": 0.1, "d": 2.0}
+    found, clauses = judged(read("b > 1 and (c > 1 or d > 1) and a > 1"), known, repeats, Words({}))
+    assert found == "fails"
+    assert [clause.verdict for clause in clauses] == ["fails", "within the noise", "fails", "holds"]
+    said = "a: a is 0.970 [0.968, 0.972], asked above 1"
+    assert sentence_of(clauses) == f"{said}; 1 more holds; 1 more fails; 1 more within the noise"

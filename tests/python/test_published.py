@@ -40,6 +40,7 @@ from raidlab.published.compare import (
     write_csv,
 )
 from raidlab.published.quantities import checked_measure
+from raidlab.published.quantities.kind import metric_named
 from raidlab.report import PAGE, write_page
 from raidlab.report.figures import make_figures
 from raidlab.report.figures.own import own_key
@@ -181,8 +182,25 @@ def test_errors_count_beyond_half_a_printed_unit() -> None:
     assert error_of(Published("1.5", unit="MB/s"), 1.6) == pytest.approx(100 * 0.05 / 1.5)
     assert error_of(Published("50", unit="percent"), 47.0) == pytest.approx(-2.5)
     assert error_of(Published("", low="3", unit="ms"), 1000.0) == 0.0
-    assert error_of(Published("", high="2", unit="ms"), 3.0) == pytest.approx(20.0)
+    assert error_of(Published("", high="2", unit="ms"), 3.0) == pytest.approx(50.0)
+    # Rounding excuses a twentieth at most; of percentages, which are counted in points, half of the digit.
+    assert error_of(Published("2", unit="x one array"), 1.6) == pytest.approx(-15.0)
+    assert error_of(Published("0.5", unit="MB/s"), 0.53) == pytest.approx(1.0)
+    assert error_of(Published("2", unit="percent"), 2.4) == 0.0
+    assert error_of(Published("0", unit="stops"), 0.4) == 0.0
     assert error_of(Published("about ten"), 3.0) is None
+
+
+@pytest.mark.parametrize(("value", "kept"), [(2999.0, True), (3000.0, True), (3000.4, False), (3110.0, False)])
+def test_a_printed_bound_is_kept_or_not_and_no_figure_of_a_median(value: float, kept: bool) -> None:
+    printed = Published("", high="3000", unit="blocks/s")
+    bound = PublishedRow(
+        "f", "a", "", printed, "compared", "predicted", value, error=error_of(printed, value), table="t"
+    )
+    assert bound.is_miss is not kept
+    figure = replace(bound, id="b", published=Published("1000"), error=4.0)
+    (errors,) = errors_of([bound, figure])
+    assert (errors.count, errors.median, errors.largest) == (1, 4.0, 4.0)
 
 
 def test_summaries_keep_kinds_and_units_apart() -> None:
@@ -490,6 +508,88 @@ unit = "percent"
     (figure,) = figures_of(replace(comparison, rows=same))
     drawn = " ".join(figure.panel_svgs())
     assert "a share (1)" in drawn and "a share (2)" in drawn and "own-share" not in drawn
+
+
+def test_why_a_figure_misses_is_told_where_it_does_and_of_the_studys_own_hardware(
+    small_run: Run, small_folder: Path
+) -> None:
+    own = """
+[conclusion.kept]
+says = "a"
+holds = "raid10 > raid5"
+note = "a remark"
+why = "an excuse"
+[conclusion.missed]
+says = "b"
+holds = "raid5 > raid10"
+note = "a remark"
+why = "an excuse"
+[fit]
+"""
+    text = QUANTITIES.replace("[fit]\n", own).replace(
+        'holds = "raid5 > raid10"\n[claim', 'holds = "raid5 > raid10"\nwhy = "of a claim"\n[claim'
+    )
+    (small_folder / "quantities.toml").write_text(text, encoding="utf-8")
+    miss = COLUMNS.replace(
+        "[table.measure]", 'miss = [{ rows = "depth == 8", column = "relative", why = "of a table" }]\n[table.measure]'
+    )
+    (small_folder / "columns.toml").write_text(miss, encoding="utf-8")
+    table = TABLE.replace("raid10,8,50.0,", "raid10,8,90.0,")
+    (small_folder / "published" / "relative.csv").write_text(table, encoding="utf-8")
+    mapping = load_mapping(small_folder / "study.toml")
+    notes = {row.id: row.note for row in compare_run(analyse(small_run), mapping).rows}
+    assert notes["kept"] == "a remark" and notes["missed"] == "a remark; an excuse"
+    assert notes["s-wrong"] == "of a claim" and notes["relative:raid10,8:relative"] == "of a table"
+    assert notes["relative:raid0,8:relative"] == ""
+    # What excuses the model excuses no other disks.
+    other = replace(mapping, quantities=mapping.quantities.model_copy(update={"target": "original"}))
+    notes = {row.id: row.note for row in compare_run(analyse(small_run), other).rows}
+    assert notes["missed"] == "a remark" and notes["s-wrong"] == "" == notes["relative:raid10,8:relative"]
+    for key, wrong in (("rows", "depht == 8"), ("column", "relativ")):
+        file = miss.replace(
+            "depth == 8" if key == "rows" else '"relative", why', wrong if key == "rows" else '"relativ", why'
+        )
+        (small_folder / "columns.toml").write_text(file, encoding="utf-8")
+        with pytest.raises(InputError, match=rf"table.0\.miss.0\.{key}|miss.*{key}"):
+            load_mapping(small_folder / "study.toml")
+
+
+def test_a_conclusion_is_asked_where_it_could_fail(small_run: Run, small_folder: Path) -> None:
+    own = '[conclusion.NAME]\nsays = "a"\nholds = "raid10 > raid5"\non = ["ON"]\n'
+    both = "".join(own.replace("NAME", f"on-{on}").replace("ON", on) for on in ("sim", "original"))
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]", f"{both}[fit]"), encoding="utf-8")
+    comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
+    asked, unasked = comparison.conclusions
+    assert asked.verdict == "holds"
+    assert (unasked.verdict, unasked.kind, unasked.clauses) == ("not evaluated", "", ())
+    assert unasked.note == "it is asked of the study's own hardware only, for elsewhere it could not fail"
+    assert held_words(comparison.conclusions, "hold") == "1 of 1 hold (all on partly fitted figures)"
+
+
+def test_what_divides_by_nothing_cannot_be_told_and_is_no_mistake_of_the_study(
+    small_run: Run, small_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = """
+[conclusion.share]
+says = "a"
+holds = "raid10 / raid5 > 1.2"
+[conclusion.difference]
+says = "b"
+holds = "1 / (raid10 - raid10) > raid0"
+[fit]
+"""
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]\n", own), encoding="utf-8")
+    metric = metric_named("throughput_per_disk_mb_s")
+    nothing = replace(metric, compute=lambda point, _: 0.0 if point.array == "raid5" else metric.compute(point, None))
+    monkeypatch.setattr("raidlab.published.quantities.metric.metric_named", lambda _: nothing)
+    rows = {row.id: row for row in compare_run(analyse(small_run), load_mapping(small_folder / "study.toml")).rows}
+    told = rows["share"]
+    assert told.verdict == "not evaluated"
+    assert (
+        told.note
+        == "cannot be told: no requests were served: raid5, throughput per disk, writes, at the heaviest load is 0"
+    )
+    assert rows["difference"].note == "cannot be told: what it is divided by is 0"
 
 
 def test_a_page_is_made_from_one_analysis(small_run: Run, small_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def print_comparison(comparison: PublishedComparison, *, all_rows: bool, details
         for row in rows:
             for line in _lines(row, details=details):
                 out.print(line)
-    out.print(_errors("\nerrors, beyond half of the last printed digit", comparison.rows))
+    out.print(_errors("\nerrors, beyond half of the last printed digit (5 % at most)", comparison.rows))
     misses = [row for row in comparison.published if row.is_miss and row.value is not None]
     if misses and not all_rows:
         headings = ("", "published", "here", "error", "kind")
@@ -145,7 +145,10 @@ def _left_out(one: Errors) -> str:
 
 def _counts(comparison: PublishedComparison) -> str:
     verdicts = [row.verdict for row in comparison.rows]
-    parts = [f"{verdicts.count('compared')} figures compared"]
+    bounds = [row for row in comparison.rows if row.verdict == "compared" and row.published.is_bound]
+    parts = [f"{verdicts.count('compared') - len(bounds)} figures compared"]
+    if bounds:
+        parts.append(f"{sum(not row.is_miss for row in bounds)} of {len(bounds)} printed bounds kept")
     parts += [f"{verdicts.count(word)} {said}" for word, said in _REST if word in verdicts]
     if comparison.errors:
         parts.append(f"{len(comparison.errors)} ERRORS in the mapping")

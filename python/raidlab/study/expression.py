@@ -31,6 +31,14 @@ _LONGEST = 2000
 _DEEPEST = 200
 
 
+class DividesByZeroError(ValueError):
+    """What stands behind the names of a divisor comes to 0."""
+
+    def __init__(self, message: str, names: frozenset[str]) -> None:
+        super().__init__(message)
+        self.names = names
+
+
 def furthest(wanted: float, *values: float) -> float:
     """Of several values the one that is furthest from the first: what stands for all of them where all are meant."""
     return max(values, key=lambda value: abs(value - wanted))
@@ -110,6 +118,8 @@ class Expression:
             if isinstance(found, str) or not math.isfinite(found):
                 raise ValueError("it is no finite number")
             return found if isinstance(found, bool) else float(found)
+        except DividesByZeroError as error:
+            raise DividesByZeroError(f"'{shortened(self.text)}' has no value: {error}", error.names) from None
         except (ArithmeticError, TypeError, ValueError) as error:
             raise ValueError(f"'{shortened(self.text)}' has no value: {error}") from None
 
@@ -201,6 +211,18 @@ class Expression:
         >>> read("a > b and about(a, c)").decided(lambda one: one.value({"a": 2.0, "b": 1.0, "c": 2.0}))
         True
         """
+        return self.deciding(decide)[0]
+
+    def deciding(self, decide: Callable[[Relation], bool | None]) -> tuple[bool | None, list[Relation]]:
+        """What it says as `decided` does, and the comparisons by which it does: where it fails, those that fail it.
+
+        Examples
+        --------
+        >>> known = {"a": 1.0, "b": 2.0, "c": 3.0}
+        >>> found, by = read("(a > b or b > a) and a > c").deciding(lambda one: one.value(known))
+        >>> found, [one.second.text for one in by]
+        (False, ['c'])
+        """
         return _decided(self._root, decide, is_asked=True)
 
     @property
@@ -270,13 +292,16 @@ class Relation:
 
     def margins(self, known: Mapping[str, Operand]) -> list[float]:
         """By how much it holds, on each side: above 0 where it does."""
-        first, second = self.first.value(known), self.second.value(known)
+        return self.margins_of(self.first.value(known), self.second.value(known), self.within.value(known))
+
+    def margins_of(self, first: float, second: float, within: float) -> list[float]:
+        """The same for given figures, of which two may be apart by ``within`` percent where the sign is ``about``."""
         if self.sign in _ORDERS:
             return [_ORDERS[self.sign] * (first - second)]
         if self.sign != "about":
             said = f"{self.first.text} {self.sign} {self.second.text}"
             raise ValueError(f"'{said}' is no comparison that could be undecided")
-        allowed = self.within.value(known) / 100 * max(abs(first), abs(second))
+        allowed = within / 100 * max(abs(first), abs(second))
         return [allowed - (first - second), allowed + (first - second)]
 
 
@@ -338,15 +363,18 @@ def _constant(node: ast.expr) -> float | None:
     return float(found)
 
 
-def _decided(node: ast.expr, decide: Callable[[Relation], bool | None], *, is_asked: bool) -> bool | None:
+# What part of an expression says, and the comparisons by which it does.
+_Said = tuple[bool | None, list[Relation]]
+
+
+def _decided(node: ast.expr, decide: Callable[[Relation], bool | None], *, is_asked: bool) -> _Said:
     match node:
         case ast.BoolOp(op=op, values=values):
-            found = [_decided(value, decide, is_asked=is_asked) for value in values]
-            decides = isinstance(op, ast.Or)
-            return decides if decides in found else None if None in found else not decides
+            parts = [_decided(value, decide, is_asked=is_asked) for value in values]
+            return _joined(parts, decides=isinstance(op, ast.Or))
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            inner = _decided(operand, decide, is_asked=not is_asked)
-            return None if inner is None else not inner
+            inner, by = _decided(operand, decide, is_asked=not is_asked)
+            return None if inner is None else not inner, by
         case ast.Compare(left=left, ops=ops, comparators=rest):
             sides = [left, *rest]
             signs = [_SIGNS[type(op)] for op in ops]
@@ -362,8 +390,15 @@ def _decided(node: ast.expr, decide: Callable[[Relation], bool | None], *, is_as
         case _:
             raise ValueError(f"'{ast.unparse(node)}' is no comparison that could be undecided")
     within = _part(percent[0]) if percent else read(f"{ABOUT_PERCENT:g}")
-    found = [decide(Relation(_part(a), sign, _part(b), within, is_asked)) for a, sign, b in triples]
-    return False if False in found else None if None in found else True
+    relations = [Relation(_part(a), sign, _part(b), within, is_asked) for a, sign, b in triples]
+    return _joined([(decide(one), [one]) for one in relations], decides=False)
+
+
+def _joined(parts: Sequence[_Said], *, decides: bool) -> _Said:
+    """What parts say of which one that says ``decides`` decides."""
+    found = [said for said, _ in parts]
+    whole = decides if decides in found else None if None in found else not decides
+    return whole, [one for said, by in parts if said is whole for one in by]
 
 
 def _worded(node: ast.expr, words: Mapping[str, str], known: Mapping[str, Operand]) -> str:
@@ -453,7 +488,10 @@ def _value(node: ast.expr, known: Mapping[str, Operand]) -> Any:
         case ast.Name(id=name):
             return known[name]
         case ast.BinOp(left=left, op=op, right=right):
-            return _BINARY[type(op)](_number(left, known), _number(right, known))
+            first, second = _number(left, known), _number(right, known)
+            if second == 0 and isinstance(op, ast.Div):
+                raise DividesByZeroError("division by zero", _part(right).names)
+            return _BINARY[type(op)](first, second)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_number(operand, known)
         case ast.UnaryOp(operand=operand):

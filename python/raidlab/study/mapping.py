@@ -22,7 +22,7 @@ from raidlab.study.find import did_you_mean, nearest, study_names
 from raidlab.study.places import Place
 from raidlab.study.published import PublishedTable, number
 from raidlab.study.table_file import Reporter, read_table
-from raidlab.study.words import Line, Prose, Table
+from raidlab.study.words import Engines, Line, Prose, Table
 
 QUANTITIES, COLUMNS = "quantities.toml", "columns.toml"
 # A measure's own keys are those of its kind.
@@ -47,6 +47,8 @@ class ClaimQuantity(Table):
     """What it is a figure of, in words, where the claim's topic and conditions do not tell."""
     note: Prose = ""
     """A remark for the reader."""
+    why: Prose = ""
+    """Why the model of the study's hardware misses it; told where it does."""
 
 
 class Derived(Table):
@@ -75,10 +77,14 @@ class Conclusion(Table):
     """The conclusion in a sentence."""
     holds: Line
     """Comparisons (``<``, ``>``, ``about``) joined by ``and``, ``or``, ``not``."""
+    on: Engines | None = None
+    """The targets it is asked of, such as ``["original"]``, where on others it could not fail; all when left out."""
     where: Line = ""
     """The figure or section it belongs to."""
     note: Prose = ""
     """A remark for the reader."""
+    why: Prose = ""
+    """Why it fails on the model of the study's hardware; told where it does."""
 
 
 class Column(Table):
@@ -116,6 +122,17 @@ class Skip(Table):
     """The reason, which the report prints."""
 
 
+class Miss(Table):
+    """Rows that the model of the study's hardware misses."""
+
+    rows: Line
+    """An expression over the keys; true where the reason holds."""
+    column: Line | None = None
+    """Of which column; of all when left out."""
+    why: Prose
+    """The reason, told of those that miss."""
+
+
 class TableColumns(Table):
     """Which columns of a printed table are keys, and which are values."""
 
@@ -125,6 +142,8 @@ class TableColumns(Table):
     """A name for each column that tells rows apart."""
     skip: list[Skip] = []
     """Rows left out."""
+    miss: list[Miss] = []
+    """Why rows miss."""
     measure: Measures = {}
     """Measures of its own; ``{file}`` and ``{key}`` in their texts are replaced row by row."""
     column: dict[str, Column] = {}
@@ -158,6 +177,12 @@ class TableColumns(Table):
         """Why a row is left out; None for one that is not."""
         operands = operands_of(keys)
         return next((skip.why for skip in self.skip if read(skip.rows).value(operands)), None)
+
+    def why_missed(self, keys: dict[str, str], column: str) -> str:
+        """Why the model misses a value of a row, where the study says it."""
+        operands = operands_of(keys)
+        told = (miss.why for miss in self.miss if miss.column in (None, column) and read(miss.rows).value(operands))
+        return "; ".join(told)
 
     def needed(self, table: PublishedTable, common: Measures) -> list[Measure]:
         """Every measure that the rows of a table need."""
@@ -329,6 +354,12 @@ def _check_table(index: int, table: TableColumns, measures: Measures, reporter: 
             )
     for line, skip in enumerate(table.skip):
         check_expression((*place, "skip", line, "rows"), skip.rows, (), reporter, keys=table.key, holds=None)
+    for line, miss in enumerate(table.miss):
+        check_expression((*place, "miss", line, "rows"), miss.rows, (), reporter, keys=table.key, holds=None)
+        if miss.column is not None and miss.column not in table.column:
+            reporter.add(
+                (*place, "miss", line, "column"), "is no column of values", miss.column, ", ".join(table.column)
+            )
 
 
 def check_expression(

@@ -10,7 +10,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,6 +68,16 @@ class Point:
     def repeats(self) -> list[Point]:
         """Each of its repeats as a point by itself."""
         return [replace(self, rows=(row,)) for row in self.rows]
+
+    def of_repeats(self, numbers: Sequence[int]) -> Point:
+        """Some of its repeats as a point by themselves.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+            Which, from 0 on.
+        """
+        return replace(self, rows=tuple(self.rows[number] for number in numbers))
 
     @property
     def level(self) -> str:

@@ -5,8 +5,8 @@ Invariants:
 - What is asked of a quotient is told as a share, as are ratios that a sweep takes load by load.
 - The words are those of the study: what a measure is called follows from its array, workload and metric, or from the
   ``as`` that it has in ``quantities.toml``.
-- A comparison is decided by the 95 % intervals of its margins over repeats, paired repeat by repeat: it holds where the
-  whole of each is above 0, fails where one is wholly below, and is within the noise between.
+- A comparison is decided by the 95 % interval that it is told with, over paired repeats: it holds where the whole of it
+  is as asked, fails where none of it is, and is within the noise between. No figure that is not shown decides.
 - A single run has no interval. What differs by less than `NOTHING_SHOWN_PERCENT`, which a report calls level, is within
   the noise; whether two figures are about the same, where that decides by less than half of how far they may differ.
 - What is no result of a run, such as a count of accesses or a printed figure, is exact.
@@ -15,16 +15,20 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Literal
 
 from raidlab.analysis.metrics import METRICS
 from raidlab.published.quantities import KINDS
-from raidlab.stats import NOTHING_SHOWN_PERCENT, mean_interval
+from raidlab.published.quantities.kind import each_of
+from raidlab.stats import NOTHING_SHOWN_PERCENT
+from raidlab.stats.jackknife import interval_around
 from raidlab.study.expression import Expression, Operand, Relation, read
 
+Figure = Callable[[Mapping[str, Operand]], float]
 NOISE: Literal["within the noise"] = "within the noise"
 Judged = Literal["holds", "fails", "within the noise"]
 # So many clauses stand in a sentence; the others are counted.
@@ -82,25 +86,25 @@ def judged(
 ) -> tuple[Judged, list[WordedClause]]:
     """What an expression says, and its clauses; names in ``exact`` are no results of a run.
 
-    The weakest stand first, but alternatives that do not hold behind those for which the whole does.
+    Those that decide stand first, the weakest of them before the others: of what fails, those that fail it.
     """
-    clauses: list[WordedClause] = []
+    clauses: list[tuple[Relation, WordedClause]] = []
 
     def decide(comparison: Relation) -> bool | None:
         found, clause = _decided(comparison, known, repeats, words, exact)
-        clauses.append(clause)
+        clauses.append((comparison, clause))
         return found
 
-    found = expression.decided(decide)
-    return _verdict(found), sorted(
-        clauses, key=lambda clause: (bool(found) and clause.verdict != "holds", clause.strength)
-    )
+    found, by = expression.deciding(decide)
+    deciding = {id(comparison) for comparison in by}
+    clauses.sort(key=lambda pair: (id(pair[0]) not in deciding, pair[1].strength))
+    return _verdict(found), [clause for _, clause in clauses]
 
 
 def sentence_of(clauses: Sequence[WordedClause], shown: int = _SHOWN) -> str:
-    """The weakest clauses, and how many others there are."""
-    is_whole = bool(clauses) and clauses[0].verdict == "holds"
-    shown = min(shown, sum(clause.verdict == "holds" for clause in clauses)) if is_whole else shown
+    """The first clauses, and how many others there are; of what holds or fails those that say so, not others."""
+    if clauses and clauses[0].verdict != NOISE:
+        shown = min(shown, len(list(takewhile(lambda one: one.verdict == clauses[0].verdict, clauses))))
     parts, before = [], ""
     for clause in clauses[:shown]:
         parts.append(f"{clause.of}: {clause.says}" if clause.of and clause.of != before else clause.says)
@@ -128,34 +132,65 @@ def _decided(
     words: Words,
     exact: Container[str],
 ) -> tuple[bool | None, WordedClause]:
-    each = [comparison.margins(numbers) for numbers in repeats]
-    intervals = [mean_interval(side) for side in zip(*each, strict=True)]
-    is_sure = bool(intervals) and None not in intervals
+    told = words.told(comparison, known, repeats)
+    value, interval = _over(told.figure, known, repeats)
+    larger = max(map(abs, told.sides(value))) or 1.0
     is_exact = all(name in exact for name in comparison.names)
-    scale = max(abs(comparison.first.value(known)), abs(comparison.second.value(known))) or 1.0
-    if is_sure:
-        ends = [interval for interval in intervals if interval is not None]
-    elif comparison.sign in ("==", "!="):
-        ends, is_exact = [(0.0, 0.0)], True
+    ends = [(0.0, 0.0)]
+    if comparison.sign in ("==", "!="):
+        is_exact = True
     else:
-        noise = 0.0 if is_exact else scale * _unshown_percent(comparison, known) / 100
-        ends = [(side - noise, side + noise) for side in comparison.margins(known)]
+        percent = comparison.within.value(known)
+        sides = [comparison.margins_of(*told.sides(end), percent) for end in interval or (value, value)]
+        noise = 0.0 if interval or is_exact else larger * _unshown_percent(comparison.sign, percent) / 100
+        ends = [(min(both) - noise, max(both) + noise) for both in zip(*sides, strict=True)]
     found: bool | None = (
         False if any(high < 0 for _, high in ends) else True if all(low > 0 for low, _ in ends) else None
     )
-    if is_exact and not is_sure:
+    if is_exact:
         found = comparison.value(known)
     least = min(low for low, _ in ends) if comparison.is_asked else -max(high for _, high in ends)
     verdict = NOISE if found is None else "holds" if found is comparison.is_asked else "fails"
-    of, says = words.clause(comparison, known, repeats, is_met=verdict == "holds")
-    return found, WordedClause(of, says, verdict, least / scale, is_sure)
+    says = told.says(_figure(value, interval, is_share=told.is_share), is_met=verdict == "holds")
+    return found, WordedClause(told.of, says, verdict, least / larger, interval is not None)
 
 
-def _unshown_percent(comparison: Relation, known: Mapping[str, Operand]) -> float:
+def _unshown_percent(sign: str, within: float) -> float:
     """By how much of the larger figure single runs have to decide, so that anything is shown."""
-    if comparison.sign != "about":
-        return NOTHING_SHOWN_PERCENT
-    return min(NOTHING_SHOWN_PERCENT, comparison.within.value(known) / 2)
+    return min(NOTHING_SHOWN_PERCENT, within / 2) if sign == "about" else NOTHING_SHOWN_PERCENT
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a comparison is told: by one figure, whose interval decides it, beside what is asked of that."""
+
+    of: str
+    """What both sides have in common."""
+    before: str
+    after: str
+    """What stands around the figure."""
+    figure: Figure
+    bound: float
+    """What it is set beside; shares are fractions."""
+    asked: str
+    """What is asked of it, told where it is not met."""
+    is_share: bool = False
+    is_second: bool = False
+    """Whether the figure is that of the comparison's second side."""
+    is_always_asked: bool = True
+    """Whether what is asked is told also where it is met."""
+    second: float | None = None
+    """Where the figure is the difference of both sides: the second of them."""
+
+    def sides(self, figure: float) -> tuple[float, float]:
+        """Both sides of the comparison where the figure is so much."""
+        if self.second is not None:
+            return self.second + figure, self.second
+        return (self.bound, figure) if self.is_second else (figure, self.bound)
+
+    def says(self, figure: str, *, is_met: bool) -> str:
+        """The figure in words, and what is asked."""
+        return f"{self.before}{figure}{self.after}{'' if is_met and not self.is_always_asked else self.asked}"
 
 
 @dataclass(frozen=True)
@@ -168,48 +203,54 @@ class Words:
     reckoned: Mapping[str, str] = field(default_factory=dict)
     """What is reckoned of several is called, by its `Expression.stems`."""
 
-    def clause(
-        self,
-        comparison: Relation,
-        known: Mapping[str, Operand],
-        repeats: Sequence[Mapping[str, Operand]],
-        *,
-        is_met: bool,
-    ) -> tuple[str, str]:
-        """What both sides have in common, and their figures."""
+    def told(
+        self, comparison: Relation, known: Mapping[str, Operand], repeats: Sequence[Mapping[str, Operand]]
+    ) -> Told:
+        """How a comparison is told."""
         first, second = comparison.first, comparison.second
-        # "0.9 x" is said as a share; of a factor on either side it is told as it stands.
-        times, single = second.factor if first.names and first.factor[0] == 1.0 else (1.0, second)
-        of, (whose, other) = self._apart([first, single], known)
-        share_asked = f" {_number(100 * times)} %" if times != 1.0 else ""
         asked = _SIGNS.get(comparison.sign[0], ("", ""))[not comparison.is_asked]
         if comparison.sign == "about":
             asked = f"{'within' if comparison.is_asked else 'further than'} {comparison.within.value(known):.3g} %"
-        if share_asked:
-            asked += f" {'of' if comparison.sign == 'about' else 'than'}{share_asked}"
         if not second.names or not first.names:
-            one, bound = (first, second) if not second.names else (second, first)
-            if one is second:
-                asked = _TURNED.get(asked, asked)
-            limit = bound.value(known)
-            if asked and comparison.sign not in ("==", "!=") and (told := self._share(one, known, repeats)):
-                of, said, times = told
-                prefix = "of" if comparison.sign == "about" else "than"
-                return of, f"{said} (asked: {asked} {prefix} {_number(100 * limit / times)} %)"
-            asked = _BOUNDS.get(asked, f"{asked} of" if comparison.sign == "about" else asked)
-            unit, whole = self._unit(one), figure_of(one, known, repeats)
-            return of, f"{whose if one is first else other} is {whole}{unit}, asked {asked} {_number(limit)}{unit}"
+            return self._against_bound(comparison, asked, known)
+        # "0.9 x" is said as a share; of a factor on either side it is told as it stands.
+        times, single = second.factor if first.factor[0] == 1.0 else (1.0, second)
+        of, (whose, other) = self._apart([first, single], known)
+        is_always_asked = comparison.sign == "about" or times != 1.0
+        share_asked = f" {_than(comparison)} {_number(100 * times)} %" if times != 1.0 else ""
         if first.value(known) > 0 and second.value(known) > 0:
-            share = figure_of(first, known, repeats, of=single)
             # What is reckoned of several is neither given nor taken.
             is_plain_name = first.is_name or whose in self._arrays(first)
             verb = self._verb(first, whose) if is_plain_name else "are" if _is_plural(whose) else "is"
-            said = f"{whose} {verb} {share} of {_that(other)}"
-        else:
-            pair = [f"{figure_of(side, known, repeats)}{self._unit(side)}" for side in (first, single)]
-            said = f"{whose} is {pair[0]}, {other} {pair[1]}"
-        is_plain = is_met and comparison.sign != "about" and not share_asked
-        return of, said if is_plain else f"{said} (asked: {asked})"
+            return Told(
+                *(of, f"{whose} {verb} ", f" of {_that(other)}", _quotient(first, single), times),
+                f" (asked: {asked}{share_asked})",
+                is_share=True,
+                is_always_asked=is_always_asked,
+            )
+        pair = [f"{figure_of(side, known, repeats)}{self._unit(side)}" for side in (first, single)]
+        part = f"{_number(100 * times)} % of " if times != 1.0 else ""
+        return Told(
+            *(of, f"{whose} is {pair[0]}, {other} {pair[1]}; the first less {part}the second is ", self._unit(first)),
+            *(lambda numbers: first.value(numbers) - second.value(numbers), 0.0, f" (asked: {asked})"),
+            is_always_asked=is_always_asked,
+            second=float(second.value(known)),
+        )
+
+    def _against_bound(self, comparison: Relation, asked: str, known: Mapping[str, Operand]) -> Told:
+        """How what is compared with a number is told."""
+        is_second = bool(comparison.second.names)
+        one, bound = (comparison.second, comparison.first) if is_second else (comparison.first, comparison.second)
+        asked, limit = _TURNED.get(asked, asked) if is_second else asked, float(bound.value(known))
+        if asked and comparison.sign not in ("==", "!=") and (share := self._share(one, known)):
+            of, before, after, figure, times = share
+            asked = f" (asked: {asked} {_than(comparison)} {_number(100 * limit / times)} %)"
+            return Told(of, before, after, figure, limit / times, asked, is_share=True, is_second=is_second)
+        asked = _BOUNDS.get(asked, f"{asked} of" if comparison.sign == "about" else asked)
+        of, (whose,) = self._apart([one], known)
+        unit = self._unit(one)
+        asked = f", asked {asked} {_number(limit)}{unit}"
+        return Told(of, f"{whose} is ", unit, _quotient(one, _ONE), limit, asked, is_second=is_second)
 
     def _apart(self, sides: Sequence[Expression], known: Mapping[str, Operand]) -> tuple[str, list[str]]:
         """What the measures of both sides have in common, and what each side is called besides."""
@@ -252,10 +293,8 @@ class Words:
         above, below = (terms[one.text] for one in side.quotient[1:])
         return {side.text: {key: _against(above.get(key, ""), below.get(key, "")) for key in above | below}}
 
-    def _share(
-        self, one: Expression, known: Mapping[str, Operand], repeats: Sequence[Mapping[str, Operand]]
-    ) -> tuple[str, str, float] | None:
-        """Of a quotient: what both have in common, the first as a share of the second, and how many times it is meant.
+    def _share(self, one: Expression, known: Mapping[str, Operand]) -> tuple[str, str, str, Figure, float] | None:
+        """Of a quotient: what both have in common, what stands around the share, the share, and how often it is meant.
 
         A sweep against a reference is one that was taken load by load. None of what is no quotient.
         """
@@ -264,8 +303,7 @@ class Words:
             if above.value(known) <= 0 or below.value(known) <= 0:
                 return None
             of, (whose, other) = self._apart([above, below], known)
-            percent = figure_of(above, known, repeats, of=below)
-            return of, f"{whose} {self._verb(above, whose)} {percent} of {_that(other)}", times
+            return of, f"{whose} {self._verb(above, whose)} ", f" of {_that(other)}", _quotient(above, below), times
         measure = self.measures.get(one.text, {})
         if measure.get("kind") != "sweep" or "reference" not in measure or "as" in measure:
             return None
@@ -275,8 +313,7 @@ class Words:
         both = Words({"above": swept | {"kind": ""}, "below": reference | {"kind": ""}}, self.called)
         of, (whose, other) = both._apart([_ABOVE, _BELOW], {})
         at = {"least": "at least ", "greatest": "at most "}.get(str(measure.get("of")), "on average ")
-        share = figure_of(one, known, repeats, of=_ONE)
-        return of, f"{whose} {both._verb(_ABOVE, whose)} {at}{share} of {_that(other)}", 1.0
+        return of, f"{whose} {both._verb(_ABOVE, whose)} {at}", f" of {_that(other)}", _quotient(one, _ONE), 1.0
 
     def _unit(self, side: Expression) -> str:
         """The unit of a figure, behind a space; empty where it has none, or several."""
@@ -296,6 +333,10 @@ class Words:
 def _against(first: str, second: str) -> str:
     """What two figures are called where one is set against the other."""
     return first if first == second else f"{first} against {_that(second)}" if first and second else first or second
+
+
+def _than(comparison: Relation) -> str:
+    return "of" if comparison.sign == "about" else "than"
 
 
 def _that(name: str) -> str:
@@ -373,26 +414,31 @@ def _at(at: object) -> str:
     return _HELD if at == "target" else _AT.get(str(at), str(at))
 
 
-def figure_of(
-    expression: Expression,
-    known: Mapping[str, Operand],
-    repeats: Sequence[Mapping[str, Operand]],
-    of: Expression | None = None,
-) -> str:
-    """A figure with its interval over repeats; in percent of another if that is given."""
+def figure_of(expression: Expression, known: Mapping[str, Operand], repeats: Sequence[Mapping[str, Operand]]) -> str:
+    """A figure with its interval over repeats."""
+    return _figure(*_over(_quotient(expression, _ONE), known, repeats))
 
-    def taken(numbers: Mapping[str, Operand]) -> float:
-        return float(expression.value(numbers)) / float(of.value(numbers)) * 100 if of else expression.value(numbers)
 
-    each = [taken(numbers) for numbers in repeats]
-    interval = mean_interval(each)
-    # An extreme of all repeats together lies beyond what it is in each of them.
-    value = sum(each) / len(each) if interval else taken(known)
+def _over(
+    figure: Figure, known: Mapping[str, Operand], repeats: Sequence[Mapping[str, Operand]]
+) -> tuple[float, tuple[float, float] | None]:
+    """A figure of all repeats together, and its interval."""
+    value = figure(known)
+    return value, interval_around(value, each_of(repeats, figure))
+
+
+def _quotient(above: Expression, below: Expression) -> Figure:
+    quotient = read(f"({above.text}) / ({below.text})")
+    return lambda numbers: float(quotient.value(numbers))
+
+
+def _figure(value: float, interval: tuple[float, float] | None, *, is_share: bool = False) -> str:
     # Of what is nearly the same rounding would hide the difference.
-    digits = 4 if 0.99 <= value / (100 if of else 1) <= 1.01 else 3
-    decimals = _decimals(value, digits)
-    ends = f" [{interval[0]:.{decimals}f}, {interval[1]:.{decimals}f}]" if interval else ""
-    return f"{value:.{decimals}f}{' %' if of else ''}{ends}"
+    digits = 4 if 0.99 <= value <= 1.01 else 3
+    times, unit = (100, " %") if is_share else (1, "")
+    decimals = _decimals(times * value, digits)
+    ends = f" [{times * interval[0]:.{decimals}f}, {times * interval[1]:.{decimals}f}]" if interval else ""
+    return f"{times * value:.{decimals}f}{unit}{ends}"
 
 
 def _number(value: float) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from raidlab.published.compare.clause import Words, judged, words_of
+from raidlab.published.compare.clause import Words, judged, unit_of, words_of
 from raidlab.published.compare.row import (
     ARITHMETIC,
     FITTED,
@@ -26,9 +26,9 @@ from raidlab.published.compare.row import (
     error_of,
 )
 from raidlab.published.quantities import KINDS, NotThereError, Reading, Source, read_measure
-from raidlab.published.quantities.kind import repeats_of
-from raidlab.stats import mean_interval
-from raidlab.study.expression import Expression, Operand, read
+from raidlab.published.quantities.kind import each_of, repeats_of
+from raidlab.stats.jackknife import interval_around
+from raidlab.study.expression import DividesByZeroError, Expression, Operand, read
 from raidlab.study.mapping import (
     COLUMNS,
     QUANTITIES,
@@ -45,6 +45,8 @@ from raidlab.study.published import Claim, PublishedTable, number, read_claims, 
 from raidlab.study.words import is_simulated
 
 _NOT_CHECKABLE = "none"
+# What is so much a second is 0 where nothing was served.
+_RATES = ("MB/s", "1/s")
 CLAIMS = "claims"
 DERIVED = "derived"
 
@@ -112,7 +114,7 @@ class Evaluation:
             says = f"{says} ({claim.conditions})" if says and claim.conditions else says
             row = replace(row, says=mapped.of or says)
         place = f"{QUANTITIES}: claim.{claim.id}.{'value' if mapped.holds is None else 'holds'}"
-        return self._of_quantities(row, text, place, holds=mapped.holds is not None)
+        return self._of_quantities(row, text, place, holds=mapped.holds is not None, why=mapped.why)
 
     def _derived(self, name: str, derived: Derived) -> PublishedRow:
         """A figure beyond what was published."""
@@ -127,8 +129,9 @@ class Evaluation:
         place = f"{QUANTITIES}: derived.{name}.{'value' if derived.holds is None else 'holds'}"
         return self._of_quantities(row, text, place, holds=derived.holds is not None)
 
-    def _of_quantities(self, row: PublishedRow, text: str, place: str, *, holds: bool) -> PublishedRow:
-        return self.worked_out(row, read(text), self.mapping.quantities.measure, {}, holds=holds, place=place)
+    def _of_quantities(self, row: PublishedRow, text: str, place: str, *, holds: bool, why: str = "") -> PublishedRow:
+        measures = self.mapping.quantities.measure
+        return self.with_why(self.worked_out(row, read(text), measures, {}, holds=holds, place=place), why)
 
     def _table(self, columns: TableColumns, table: PublishedTable) -> Iterator[PublishedRow]:
         """A row for each value and each order that a printed table has, line by line."""
@@ -148,7 +151,8 @@ class Evaluation:
                     yield replace(row, verdict=NOT_EVALUATED, note=why, measures=_named(expression, measures))
                 else:
                     place = f"{COLUMNS}: table '{columns.file}', column.{name}.value"
-                    yield self.worked_out(row, expression, measures, operands_of(keys), holds=False, place=place)
+                    row = self.worked_out(row, expression, measures, operands_of(keys), holds=False, place=place)
+                    yield self.with_why(row, columns.why_missed(keys, name))
             for name, order in columns.order.items():
                 if name in line:
                     yield self._ordered(table.name, name, order, keys, measures, line[name])
@@ -193,9 +197,11 @@ class Evaluation:
                 words = Words(measures, said.called, said.reckoned)
                 verdict, clauses = judged(expression, known, repeats, words, exact | set(operands))
             else:
-                interval = mean_interval(_of_each(expression, known))
+                interval = interval_around(value, _of_each(expression, known))
         except NoReadingError as error:
             return replace(row, verdict=NOT_EVALUATED, note=f"the run does not have: {error}")
+        except DividesByZeroError as error:
+            return replace(row, verdict=NOT_EVALUATED, note=f"cannot be told: {known.zeros(error.names)}")
         except ValueError as error:
             return replace(row, verdict="error", note=f"{place}: {error}")
         kind = self.kind_of(row, [measures[name] for name in known.readings])
@@ -215,6 +221,12 @@ class Evaluation:
             error=distance,
         )
 
+    def with_why(self, row: PublishedRow, why: str) -> PublishedRow:
+        """The row with the reason why it misses, where it does: it is of the study's own hardware, and of no other."""
+        if not why or not row.is_miss or self.source.target != self.mapping.quantities.target:
+            return row
+        return replace(row, note="; ".join(filter(None, (row.note, why))))
+
     def kind_of(self, row: PublishedRow, measures: Iterable[Mapping[str, object]]) -> Kind:
         """Whether a row was computed, fitted, predicted or measured."""
         if not any(KINDS[str(measure["kind"])].is_run for measure in measures):
@@ -230,14 +242,14 @@ class Evaluation:
 
 
 def _of_each(expression: Expression, known: Known) -> list[float]:
-    """What an expression comes to in each repeat."""
+    """What an expression comes to, as each repeat adds to it."""
     try:
-        return [float(expression.value(numbers)) for numbers in known.repeats()]
+        return each_of(known.repeats(), expression.value)
     except KeyError:
-        # Where it branches, a repeat may turn another way than all together, to names that nothing had asked for.
+        # Where it branches, some repeats may turn another way than all together, to names that nothing had asked for.
         for name in sorted(expression.names):
             known[name]
-        return [float(expression.value(numbers)) for numbers in known.repeats()]
+        return each_of(known.repeats(), expression.value)
 
 
 def _printed_value(
@@ -328,6 +340,16 @@ class Known(dict[str, Operand]):
                 raise NoReadingError(", ".join(words_of(self._measures[name], called).values()))
             self.readings[name] = reading
         return self.readings[name].value
+
+    def zeros(self, names: frozenset[str]) -> str:
+        """Which of the figures that a divisor is made of are 0, in words."""
+        found = sorted(name for name in names & self.readings.keys() if not self.readings[name].value)
+        if not found:
+            return "what it is divided by is 0"
+        called = self._evaluation.mapping.quantities.called
+        words = " and ".join(", ".join(words_of(self._measures[name], called).values()) for name in found)
+        is_rate = any(unit_of(self._measures[name]) in _RATES for name in found)
+        return f"no requests were served: {words} is 0" if is_rate else f"{words} is 0"
 
     def repeats(self) -> list[dict[str, Operand]]:
         """What stands behind the names in each repeat; empty where not every reading that varies has as many."""

@@ -2,9 +2,12 @@
 
 Invariants:
 
-- The error counts beyond half of the last printed digit: what rounding alone explains is no error.
+- The error counts beyond half of the last printed digit: what rounding alone explains is no error. That is 5 % of a
+  figure at most, for a printed "2" would else take in 1.6; of percentages it is half of the digit.
 - Of percentages the error is in points, of everything else in percent.
 - A range is met anywhere within it; outside, the distance is that to the nearer end.
+- A bound is kept or not, and rounding excuses nothing: "at most 3000" is not kept at 3010. It is no figure that could
+  be near, and counts for no median.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ PREDICTED: Kind = "predicted"
 _PERCENT_UNITS = ("percent", "%", "points")
 # Beyond these an error is called a miss.
 MISS_PERCENT, MISS_POINTS = 5.0, 3.0
+# So much of a figure its rounding accounts for at most, in percent.
+_ROUNDING_PERCENT = 5.0
 
 
 @dataclass(frozen=True)
@@ -71,14 +76,22 @@ class Published:
         """Between which two numbers a value may lie without an error; None where no number was printed."""
         if self.value:
             at = number(self.value)
-            return None if at is None else (at - half_unit(self.value), at + half_unit(self.value))
+            return None if at is None else (at - self._rounding(self.value), at + self._rounding(self.value))
         low, high = number(self.low), number(self.high)
         if low is None and high is None:
             return None
         return (
-            float("-inf") if low is None else low - half_unit(self.low),
-            float("inf") if high is None else high + half_unit(self.high),
+            float("-inf") if low is None else low - self._rounding(self.low),
+            float("inf") if high is None else high + self._rounding(self.high),
         )
+
+    def _rounding(self, text: str) -> float:
+        """What rounding accounts for, of a figure as printed."""
+        if self.is_bound:
+            return 0.0
+        half, figure = half_unit(text), abs(number(text) or 0.0)
+        # What is printed as 0 has no share of itself.
+        return half if self.is_percent or not figure else min(half, _ROUNDING_PERCENT / 100 * figure)
 
 
 @dataclass(frozen=True)
@@ -157,8 +170,10 @@ class PublishedRow:
 
     @property
     def is_miss(self) -> bool:
-        """Whether a claim fails here, or a figure lies further from the printed one than is called near."""
+        """Whether a claim fails here, a bound is not kept, or a figure lies further off than is called near."""
         if self.verdict == "compared" and self.error is not None:
+            if self.published.is_bound:
+                return self.error != 0.0
             return abs(self.error) > (MISS_POINTS if self.published.is_percent else MISS_PERCENT)
         return self.verdict == "fails"
 
@@ -184,6 +199,10 @@ def error_of(published: Published, value: float) -> float | None:
     4.91
     >>> error_of(Published("", low="3", high="4", unit="ms"), 3.2)
     0.0
+    >>> [round(error_of(Published("2", unit="x one array"), value), 1) for value in (1.95, 1.6)]
+    [0.0, -15.0]
+    >>> [round(error_of(Published("", high="3000", unit="blocks/s"), value), 2) for value in (2000, 3000.3)]
+    [0.0, 0.01]
     """
     ends = published.ends()
     if ends is None:

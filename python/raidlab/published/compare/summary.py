@@ -4,6 +4,7 @@ Invariants:
 
 - Arithmetic and fitted figures are never counted among the predicted.
 - Percent and points are summed up apart; signs count for nothing in a median.
+- A printed bound is no figure that something could be near: it is kept or not, and counts for no median.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def errors_of(rows: Iterable[PublishedRow]) -> list[Errors]:
     """Median and largest error of each table, kind and unit, in the order of the rows."""
     groups: dict[tuple[str, str, str], list[PublishedRow]] = {}
     for row in rows:
-        if row.verdict == "compared" and row.error is not None:
+        if row.verdict == "compared" and row.error is not None and not row.published.is_bound:
             groups.setdefault((row.table, row.kind, row.error_unit), []).append(row)
     return [_errors(key, mine) for key, mine in groups.items()]
 

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from raidlab.published.quantities.kind import Kind, PointKeys, Reading, Source
 from raidlab.published.quantities.metric import AtDepth, chosen, point_at
+from raidlab.stats.jackknife import pseudo_values
 from raidlab.stats.regression import line
 
 
@@ -26,15 +27,15 @@ class Keys(PointKeys):
 
 
 def read(keys: Keys, source: Source) -> Reading | None:
-    """The line through the mean of each size, over all repeats and in each."""
+    """The line through the mean of each size, over all repeats and as each adds to it."""
     point = chosen(source.points_of(keys.array, keys.workload), AtDepth(depth=keys.readers))
     if point is None:
         return None
     value = _line(keys, source.run.file_sizes, point.cells)
     if value is None:
         return None
-    each = [_line(keys, source.run.file_sizes, [cell]) for cell in point.cells]
-    return Reading.over(value, each)
+    sizes, cells = source.run.file_sizes, point.cells
+    return Reading.over(value, pseudo_values(len(cells), lambda kept: _line(keys, sizes, [cells[one] for one in kept])))
 
 
 def _line(keys: Keys, sizes: pl.DataFrame, cells: list[int]) -> float | None:

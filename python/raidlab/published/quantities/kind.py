@@ -4,13 +4,15 @@ Invariants:
 
 - A kind is a pure function of a run and of its own keys; it measures nothing.
 - A reading has one value over all repeats together and one for each repeat, so that whatever is worked out from several
-  readings has an interval.
+  readings has an interval. What each repeat has is what it adds to the whole (`stats/jackknife.py`), also of what is
+  worked out: the extreme of one repeat is noise.
 - None means that the run does not tell; it is never replaced by a guess.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from raidlab.analysis.metrics import METRICS, Analysis, Metric, Point
 from raidlab.results import Run
+from raidlab.stats.jackknife import pseudo_values
 from raidlab.study import LoadPoint, Study
+from raidlab.study.expression import Operand
 from raidlab.study.words import Name, Table
 
 if TYPE_CHECKING:
@@ -57,7 +61,7 @@ class Reading:
     value: float
     """Over all repeats together."""
     each: tuple[float, ...] = ()
-    """Of each repeat; empty where repeats have no value of their own."""
+    """As each repeat adds to it, so that their mean has an interval; empty where repeats have no value of their own."""
 
     def times(self, factor: float) -> Reading:
         """It in another unit."""
@@ -124,12 +128,26 @@ def metric_named(kind: str) -> Metric:
 
 
 def over_repeats(points: Sequence[Point], take: Callable[[Sequence[Point]], float | None]) -> Reading | None:
-    """A number of some points, of all repeats together and of each alone; None where there is no such number."""
+    """A number of some points, of all repeats together and as each adds to it; None where there is no such number."""
     value = take(points)
     if value is None:
         return None
     repeats = min(len(point.rows) for point in points)
-    return Reading.over(value, [take([point.repeats[index] for point in points]) for index in range(repeats)])
+    return Reading.over(value, pseudo_values(repeats, lambda kept: take([point.of_repeats(kept) for point in points])))
+
+
+def each_of(repeats: Sequence[Mapping[str, Operand]], take: Callable[[Mapping[str, Operand]], float]) -> list[float]:
+    """What is worked out from numbers, as each repeat adds to it, given what the numbers are in each."""
+    found = pseudo_values(len(repeats), lambda kept: float(take(_together([repeats[one] for one in kept]))))
+    return [one for one in found if one is not None]
+
+
+def _together(repeats: Sequence[Mapping[str, Operand]]) -> dict[str, Operand]:
+    """Every number's mean over some repeats; a text is the same in all."""
+    return {
+        name: one if isinstance(one, str) else math.fsum(float(each[name]) for each in repeats) / len(repeats)
+        for name, one in repeats[0].items()
+    }
 
 
 def repeats_of(readings: Mapping[str, Reading]) -> list[dict[str, float]]:

@@ -21,7 +21,7 @@ from raidlab.analysis.margins.prices import FARTHEST, turn_of
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.clause import NOISE, Judged, Words, figure_of, judged, sentence_of
 from raidlab.published.quantities import Reading, Source, read_planned
-from raidlab.published.quantities.kind import repeats_of
+from raidlab.published.quantities.kind import each_of, repeats_of
 from raidlab.published.rules.plan import CHOICE, ChoiceFigure, ChoicePlan, Rule
 from raidlab.published.rules.prices import Prices
 from raidlab.stats import NOTHING_SHOWN_PERCENT, differs, mean_interval, ratio_interval
@@ -178,7 +178,7 @@ def _worked_out(
     readings = {name: reading for name, reading in values.items() if name in expression.names}
     try:
         value = float(expression.value(others | {name: reading.value for name, reading in readings.items()}))
-        return Reading(value, tuple(float(expression.value(others | each)) for each in repeats_of(readings)))
+        return Reading(value, tuple(each_of(repeats_of(readings), lambda each: expression.value({**others, **each}))))
     except ValueError:
         return None
 
