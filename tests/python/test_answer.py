@@ -99,10 +99,8 @@ def test_who_is_next_is_said_of_a_lone_workload() -> None:
 
 
 def test_what_is_behind_the_reference_is_not_hidden_by_an_array_between_them() -> None:
-    rates = dict(raid0=(100, 101, 99), raid10=(97, 98, 96), raid5=(93, 94, 92))
-    assert "raid10 keeps up in small writes (97 %, 95 % interval 97 to 97; next is raid5 with 93 %)" in sentence(
-        closed(**rates)
-    )
+    said = sentence(closed(raid0=(100, 101, 99), raid10=(97, 98, 96), raid5=(93, 94, 92)))
+    assert "raid10 keeps up in small writes (97 %, 95 % interval 97 to 97; next is raid5 with 93 %)" in said
     led = sentence(closed(raid0=(100, 101, 99), raid10=(107, 108, 106), raid5=(103, 104, 102)))
     assert "raid10 leads" in led and "next is raid5 with 103 %" in led
 

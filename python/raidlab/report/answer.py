@@ -5,8 +5,8 @@ Invariants:
 - A sentence says only what the tables show: no figure is worked out here that is not in a comparison.
 - The reference is a contender: an array is said to lead only when it is shown to be ahead of the reference too.
 - Differences within `NOTHING_SHOWN_PERCENT` points, or that repeats do not bear out (the paired 95 % interval of the
-  ratio holds 1), are not called differences. Those level with the best are ranked directly behind it, and stand no worse
-  against the reference: level with one that is level with it, an array may still be behind.
+  ratio holds 1), are not called differences. Those level with the best are ranked directly behind it, and stand no
+  worse against the reference: what is level with one that is level with it may still be behind.
 - Who is next may be the reference.
 - Where members share a device that is said first, and nobody is called best.
 - Nothing is answered from a target that a check calls INVALID, from live cells that were run once, or from fewer than
