@@ -98,6 +98,21 @@ def test_who_is_next_is_said_of_a_lone_workload() -> None:
     assert "next" not in sentence(closed(raid0=raid0, raid10=raid10, raid1=(48, 49, 47)))
 
 
+def test_what_is_behind_the_reference_is_not_hidden_by_an_array_between_them() -> None:
+    said = sentence(closed(raid0=(100, 101, 99), raid10=(97, 98, 96), raid5=(93, 94, 92)))
+    assert "raid10 keeps up in small writes (97 %, 95 % interval 97 to 97; next is raid5 with 93 %)" in said
+    led = sentence(closed(raid0=(100, 101, 99), raid10=(107, 108, 106), raid5=(103, 104, 102)))
+    assert "raid10 leads" in led and "next is raid5 with 103 %" in led
+
+
+def test_next_may_be_the_reference() -> None:
+    raid0, raid10 = (100, 101, 99), (120, 121, 119)
+    assert "next is raid0 with 100 %" in sentence(closed(raid0=raid0, raid10=raid10, raid5=(30, 31, 29)))
+    assert "next is raid5 with 103 %" in sentence(closed(raid0=raid0, raid10=raid10, raid5=(103, 104, 102)))
+    # That it leads says as much.
+    assert "next" not in sentence(closed(raid0=raid0, raid10=raid10))
+
+
 def test_only_the_contenders_that_a_study_names_are_answered_about() -> None:
     rows = closed(raid0=(100, 101, 99), quad=(150, 151, 149), raid10=(104, 105, 103), raid5=(30, 31, 29))
     said = answer(rows, contenders=("raid10", "raid5")).sentence

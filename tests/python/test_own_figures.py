@@ -8,14 +8,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from raidlab import _core
 from raidlab.analysis.checks import PASS, UNKNOWN, WARN, run_checks
 from raidlab.api import analyse, compare_with_published, run_study, write_report
 from raidlab.directory import Directory
 from raidlab.errors import InputError
-from raidlab.report.figures import make_figures
+from raidlab.report.figures import curves, layout, make_figures, scan
 from raidlab.report.figures.bars import labels_of
 from raidlab.report.figures.chart import Mark, columns_for
-from raidlab.report.figures.own import places_of
+from raidlab.report.figures.own import metrics_of, places_of
 from raidlab.report.figures.style import COLOURS, colours_of, shapes_of
 from raidlab.results import Run
 from raidlab.results.foreign import read_foreign
@@ -382,3 +383,44 @@ def test_a_metric_that_there_is_not_is_refused_before_anything_is_run(tmp_path: 
     with pytest.raises(InputError, match=r"figure\[0\].metrics"):
         run_study(tmp_path / "study.toml", out=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
+
+
+def test_lines_stand_where_they_were_measured_and_points_beside_those_that_they_would_hide() -> None:
+    spec = next(one for one in load_study("ou2007").study.figure if one.number == "Read I/O, ICH8R")
+    names = [f"{index} drives" for index in range(6)]
+    marks = [Mark(name, 100.0 * (depth + (name == names[-1])), depth) for name in names for depth in (1.0, 4.0)]
+    [metric] = metrics_of(spec)
+    chart = curves._chart(marks, [], [], names, spec, metric, "reads", None).to_dict()
+    lines, points = ([*chart["datasets"][layer["data"]["name"]]] for layer in chart["layer"][:2])
+    assert chart["layer"][0]["mark"]["type"] == "line" and {one["x"] for one in lines} == {1.0, 4.0}
+    heights = {(one["line"], one["value"]) for one in points}
+    assert heights == {(mark.line, mark.value) for mark in marks}, "each at its own height"
+    low = {one["line"]: one["x"] for one in points if one["value"] < 300}
+    assert low.pop(names[-1]) == 1.0, "it hides nobody"
+    assert len(set(low.values())) == 5 and [*low.values()] == sorted(low.values())
+
+
+def test_a_shadow_stands_behind_all_disks_that_have_one() -> None:
+    members = _core.layout_map(_core.parse_tree("raid10(4, chunk=64KiB)"), 2)["members"]
+    assert [layout._text(column[0]) for column in layout._copies_last(members)] == ["0", "1", "0", "1"]
+    members = _core.layout_map(_core.parse_tree("raid5(3, chunk=64KiB)"), 2)["members"]
+    assert layout._copies_last(members) == members
+
+
+def test_a_line_of_a_scan_has_the_colour_of_the_array_that_it_is_like() -> None:
+    study = load_study("chen1990").study
+    [chunk, partial] = (
+        next(one for one in study.figure if one.number == number)
+        for number in ("Chunk, requests of 40 KiB", "Partial stripes")
+    )
+    places = places_of(study, ["raid0", "raid5"])
+    colours, shapes = scan._looks(study, chunk.lines)
+    of_0, of_5 = (colours_of(places)[name] for name in ("raid0", "raid5"))
+    assert colours == {
+        "RAID 0, reads": of_0,
+        "RAID 0, writes": of_0,
+        "RAID 5, reads": of_5,
+        "RAID 5, writes": of_5,
+    }
+    assert len({shapes[name] for name in colours}) == 4 and shapes["RAID 5, reads"] == shapes_of(places)["raid5"]
+    assert scan._looks(study, partial.lines)[0] == {"RAID 5": of_5}

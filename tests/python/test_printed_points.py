@@ -17,8 +17,12 @@ from raidlab.errors import InputError
 from raidlab.published.compare import PublishedComparison, PublishedRow, compare_run, ids_of
 from raidlab.published.compare.row import Published
 from raidlab.report.figures import Figure, make_figures
+from raidlab.report.figures.bars import labels_of
+from raidlab.report.figures.chart import Mark
 from raidlab.report.figures.printed_points import Printed, rows_named
+from raidlab.report.figures.quantities import bars_chart
 from raidlab.study import load_study
+from raidlab.study.figure import StudyFigure
 from raidlab.study.load import load_study_text
 from raidlab.study.mapping import load_mapping
 from raidlab.study.published import number
@@ -371,3 +375,12 @@ def test_a_range_of_the_mean_of_two_workloads_is_drawn_over_each(published: Publ
     printed = Printed((row,), SimpleNamespace(target="original"))  # type: ignore[arg-type]
     assert {name for name in ("reads", "writes", "both") if [*printed.of("box", name)]} == drawn
     assert not [*printed.of("another box", "reads")]
+
+
+def test_bars_have_as_many_decimals_as_were_printed() -> None:
+    marks, over = [Mark("a", 1.1), Mark("b", 0.95)], [Mark("a", 1.152, label="1.152"), Mark("b", 0.9, label="0.9")]
+    assert "1.100 \u25cb 1.152" in str(bars_chart(marks, over, "MB/s", "Bang").to_dict())
+    # Where nothing was printed of one, no digit that tells them apart is lost.
+    assert "0.950" in str(bars_chart(marks, over[:1], "MB/s", "Bang").to_dict())
+    keys = {"number": "1", "title": "t", "draw": "bars", "workloads": ["w"]}
+    assert labels_of(marks[:1], StudyFigure.model_validate(keys), [Mark("a", 1, label="1")]) == {"a": "1"}

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -201,6 +202,23 @@ def test_a_printed_bound_is_kept_or_not_and_no_figure_of_a_median(value: float, 
     figure = replace(bound, id="b", published=Published("1000"), error=4.0)
     (errors,) = errors_of([bound, figure])
     assert (errors.count, errors.median, errors.largest) == (1, 4.0, 4.0)
+
+
+@pytest.mark.parametrize("is_repeated", [True, False])
+def test_a_repeat_in_which_nothing_completed_gives_no_rate(
+    small_run: Run, small_folder: Path, is_repeated: bool
+) -> None:
+    run = load_run(small_run.folder)
+    counts = [name for name in run.cells.columns if name.endswith(("_requests", "_bytes"))]
+    is_empty = pl.col("array") == "raid0"
+    empty = run.cells.with_columns(pl.when(is_empty).then(0).otherwise(pl.col(name)).alias(name) for name in counts)
+    vars(run)["cells"] = pl.concat([run.cells, empty]) if is_repeated else empty
+    share = '[derived.share]\nholds = "raid10 < 0.9 * raid0"\n[fit]'
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]", share), encoding="utf-8")
+    rows = _rows(run, small_folder)
+    for name in ("share", "s-writes", "relative:raid10,8:relative"):
+        assert rows[name].verdict == "not evaluated" and "the run does not have: " in rows[name].note, name
+    assert rows["s-order"].verdict == "holds", "what does not speak of it is told as before"
 
 
 def test_summaries_keep_kinds_and_units_apart() -> None:

@@ -49,18 +49,21 @@ function clauseOf(rows) {
   const ranked = rows.slice(1).sort((a, b) => b.percent - a.percent);
   const best = ranked[0];
   const end = ranked.findIndex((row) => isBehind(row, best));
-  const level = end < 0 ? ranked : ranked.slice(0, end);
-  const shown = isBehind(best, reference);
-  const ahead = isBehind(reference, best);
-  if (!shown && !ahead && level.length === ranked.length) {
+  const peers = end < 0 ? ranked : ranked.slice(0, end);
+  const order = Object.keys(data.verbs);
+  const standingOf = (row) => (isBehind(reference, row) ? "ahead" : isBehind(row, reference) ? "behind" : "level");
+  const standing = standingOf(best);
+  if (peers.length === ranked.length && peers.every((row) => standingOf(row) === "level")) {
     const percents = rows.map(({ percent }) => percent);
     return `no difference is shown in ${data.workload} (${Math.min(...percents).toFixed(0)}-${Math.max(...percents).toFixed(0)} %)`;
   }
-  const standing = ahead ? "ahead" : shown ? "behind" : "level";
+  const level = peers.filter((row) => order.indexOf(standingOf(row)) <= order.indexOf(standing));
+  const led = standing === "ahead" ? [reference] : [];
+  const others = [...ranked.filter((row) => !level.includes(row)), ...led].sort((a, b) => b.percent - a.percent);
   const unsure = standing === "level" && Math.abs(best.percent - 100) >= data.nothing_shown_percent;
   const plural = level.length > 1;
   const verb = unsure ? data.unsure[best.percent > 100 ? "above" : "below"] : data.verbs[standing][Number(plural)];
-  const next = end < 0 ? "" : `; next is ${ranked[end].name} with ${ranked[end].percent.toFixed(0)} %`;
+  const next = others.length > led.length ? `; next is ${others[0].name} with ${others[0].percent.toFixed(0)} %` : "";
   return `${listed(level.map(({ name }) => name))} ${verb} in ${data.workload} (${share(best, reference)}${next})`;
 }
 

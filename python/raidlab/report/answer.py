@@ -5,7 +5,9 @@ Invariants:
 - A sentence says only what the tables show: no figure is worked out here that is not in a comparison.
 - The reference is a contender: an array is said to lead only when it is shown to be ahead of the reference too.
 - Differences within `NOTHING_SHOWN_PERCENT` points, or that repeats do not bear out (the paired 95 % interval of the
-  ratio holds 1), are not called differences. Those level with the best are the ones ranked directly behind it.
+  ratio holds 1), are not called differences. Those level with the best are ranked directly behind it, and stand no
+  worse against the reference: what is level with one that is level with it may still be behind.
+- Who is next may be the reference.
 - Where members share a device that is said first, and nobody is called best.
 - Nothing is answered from a target that a check calls INVALID, from live cells that were run once, or from fewer than
   `LEAST_REQUESTS` requests.
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from raidlab.analysis.checks import INVALID, WARN, Finding, shared_device
 from raidlab.analysis.margins import (
@@ -344,27 +347,32 @@ def _place(comparison: Comparison, *, held: bool) -> _Place | str | None:
     if not ranked or reference is None:
         return None
     top, best = ranked[0]
-    level = [best.array]
-    following = ""
-    for figure, row in ranked[1:]:
-        if _is_behind((figure, row), (top, best), held=held):
-            following = f"; next is {row.array} with {figure:.0f} %"
-            break
-        level.append(row.array)
-    shown = _is_behind((top, best), (100.0, reference), held=held)
-    ahead = _is_behind((100.0, reference), (top, best), held=held)
-    if not shown and not ahead and len(level) == len(ranked):
+    peers = list(takewhile(lambda pair: not _is_behind(pair, ranked[0], held=held), ranked))
+    standings = {row.array: _standing((figure, row), reference, held=held) for figure, row in peers}
+    standing = standings[best.array]
+    # What is behind the best is behind the reference too, unless the best is ahead of it.
+    if set(standings.values()) == {"level"} and len(peers) == len(ranked):
         return f"{min(figure for figure, _ in known):.0f}-{max(figure for figure, _ in known):.0f} %"
-    standing = "ahead" if ahead else "behind" if shown else "level"
+    level = [row.array for _, row in peers if _ORDER.index(standings[row.array]) <= _ORDER.index(standing)]
     # Where it leads, the reference is one of those that it leads.
-    behind = sorted([*ranked[len(level) :], *([(100.0, reference)] if ahead else [])], key=lambda pair: -pair[0])
-    rivals = tuple(row for _, row in behind)
-    if not rivals and shown:
+    led = [(100.0, reference)] if standing == "ahead" else []
+    others = sorted([*(pair for pair in ranked if pair[1].array not in level), *led], key=lambda pair: -pair[0])
+    # That it leads says all of the reference, unless somebody stands behind that.
+    following = f"; next is {others[0][1].array} with {others[0][0]:.0f} %" if others[len(led) :] else ""
+    rivals = tuple(row for _, row in sorted([*ranked[len(peers) :], *led], key=lambda pair: -pair[0]))
+    if not rivals and standing == "behind":
         # Of two the one that comes closest is the second, and the reference the best.
         share = _figure(top, best, reference, held=held)
         return _Place(tuple(level), standing, top, share, following, (best,), reference)
     share = _figure(top, best, reference, held=held)
     return _Place(tuple(level), standing, top, share, following, rivals, best)
+
+
+def _standing(pair: tuple[float, ComparedArray], reference: ComparedArray, *, held: bool) -> str:
+    """How an array stands against the reference."""
+    if _is_behind((100.0, reference), pair, held=held):
+        return "ahead"
+    return "behind" if _is_behind(pair, (100.0, reference), held=held) else "level"
 
 
 def _figure(percent: float, row: ComparedArray, reference: ComparedArray, *, held: bool) -> str:

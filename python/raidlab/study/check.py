@@ -652,8 +652,9 @@ def _check_lines(figure: StudyFigure, place: Place, parts: ValidParts, report: R
     for index, line in enumerate(figure.lines):
         for number, name in enumerate(line.arrays):
             _check_array_name(name, (*place, "lines", index, "arrays", number), parts, report)
-        if line.reference is not None:
-            _check_array_name(line.reference, (*place, "lines", index, "reference"), parts, report)
+        for key, other in (("reference", line.reference), ("like", line.like)):
+            if other is not None:
+                _check_array_name(other, (*place, "lines", index, key), parts, report)
     drawn = [line.name for line in figure.lines] or figure.arrays
     for key, names in (("flat", figure.flat), ("crossing", figure.crossing)):
         for index, name in enumerate(names):

@@ -59,6 +59,9 @@ class FigureScan(Table):
     """Its workloads."""
     reference: Name | None = None
     """In percent of this array under the same workload."""
+    like: Name | None = None
+    """The array whose colour it has, as in figures of which that is a line; lines that are like one array differ in
+    shape."""
 
 
 class StudyFigure(Table):

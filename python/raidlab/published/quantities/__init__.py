@@ -100,7 +100,8 @@ def check_measures(folder: Path) -> None:
 def read_measure(measure: Mapping[str, object], source: Source) -> Reading | None:
     """A measure's number; None where the run does not tell, a `NotThereError` where it names what is not there."""
     kind, keys = checked_measure(measure)
-    return kind.read(keys, source)
+    found = kind.read(keys, source)
+    return found if found is not None and found.is_told else None
 
 
 def read_planned(place: str, measure: Mapping[str, object], source: Source) -> Reading | None:

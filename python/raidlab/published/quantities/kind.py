@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,10 +62,12 @@ class Reading:
     """Over all repeats together."""
     each: tuple[float, ...] = ()
     """As each repeat adds to it, so that their mean has an interval; empty where repeats have no value of their own."""
+    is_told: bool = True
+    """Whether something completed in every repeat; one in which nothing did was too short for a rate."""
 
     def times(self, factor: float) -> Reading:
         """It in another unit."""
-        return Reading(factor * self.value, tuple(factor * one for one in self.each))
+        return replace(self, value=factor * self.value, each=tuple(factor * one for one in self.each))
 
     @classmethod
     def over(cls, value: float, each: Sequence[float | None]) -> Reading:
@@ -133,7 +135,8 @@ def over_repeats(points: Sequence[Point], take: Callable[[Sequence[Point]], floa
     if value is None:
         return None
     repeats = min(len(point.rows) for point in points)
-    return Reading.over(value, pseudo_values(repeats, lambda kept: take([point.of_repeats(kept) for point in points])))
+    found = Reading.over(value, pseudo_values(repeats, lambda kept: take([point.of_repeats(kept) for point in points])))
+    return replace(found, is_told=all(row["all_requests"] for point in points for row in point.rows))
 
 
 def each_of(repeats: Sequence[Mapping[str, Operand]], take: Callable[[Mapping[str, Operand]], float]) -> list[float]:

@@ -29,15 +29,15 @@ class Keys(Table):
 
 
 def read(keys: Keys, source: Source) -> Reading | None:
-    """The amount in MB (10^6 bytes); None where the rates of the two largest amounts still differ by more."""
+    """The amount in MB (10^6 bytes); None where the rates of the two largest amounts still differ by more, or are 0."""
     names = _names(keys, source.run.study)
     if not names:
         raise NotThereError(f"no workload with a count is called '{keys.workloads}'")
     found = [point for name in names if (point := chosen(source.points_of(keys.array, name), "heaviest")) is not None]
     points = sorted(found, key=_moved)
-    if len(points) < 2:
+    last = points[-1].per_s("all_bytes") if len(points) > 1 else 0.0
+    if not last:
         return None
-    last = points[-1].per_s("all_bytes")
     settled = len(points) - 1
     while settled > 0 and abs(points[settled - 1].per_s("all_bytes") / last - 1) * 100 <= keys.within_percent:
         settled -= 1

@@ -8,7 +8,7 @@ be compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import altair as alt
@@ -29,9 +29,9 @@ from raidlab.report.figures.own import (
     own_figures,
     panels_of,
 )
-from raidlab.report.figures.printed_points import Printed, hollow_on_bars, in_words, labels_with
+from raidlab.report.figures.printed_points import Printed, decimals_of, hollow_on_bars, in_words, labels_with
 from raidlab.report.figures.style import INK, PANEL_WIDTH
-from raidlab.report.figures.words import alike, interval_words, number, of_bars
+from raidlab.report.figures.words import interval_words, number, of_bars
 from raidlab.study.figure import StudyFigure
 
 KIND = "bars"
@@ -85,10 +85,10 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
             marked += [] if mark is None else [Mark(line.name, mark)]
             over += printed.over(Mark(line.name, 0.0), line.array, line.workload, point) if found else []
         if parts:
-            shown.append(_Bars(title, parts, marked, over, labels_with(labels_of(parts, spec), over)))
+            shown.append(_Bars(title, parts, marked, over, labels_with(labels_of(parts, spec, over), over)))
     most = max((panel.longest(spec) for panel in shown), default=0.0)
     for panel in shown:
-        said = of_bars(labels_of(panel.parts, spec), axis_title(metrics)) + in_words(panel.over)
+        said = of_bars(labels_of(panel.parts, spec, panel.over), axis_title(metrics)) + in_words(panel.over)
         yield Panel(panel.title, _chart(panel, spec, most), said)
 
 
@@ -96,14 +96,14 @@ def _is_stacked(spec: StudyFigure) -> bool:
     return not _OVER_OWN_TIMES.issuperset(spec.metrics)
 
 
-def labels_of(parts: list[Mark], spec: StudyFigure) -> dict[str, str]:
+def labels_of(parts: list[Mark], spec: StudyFigure, over: Sequence[Mark] = ()) -> dict[str, str]:
     """The figure beside each bar: what its parts add up to, or each of those that have no sum; all alike."""
     values: dict[str, list[float]] = {}
     for mark in parts:
         values.setdefault(mark.line, []).append(mark.value)
     if _is_stacked(spec):
         values = {name: [sum(each)] for name, each in values.items()}
-    decimals = alike(value for each in values.values() for value in each)
+    decimals = decimals_of(values, over)
     return {
         name: " and ".join(f"{value:,.{decimals}f}" for value in each if value) or "0" for name, each in values.items()
     }

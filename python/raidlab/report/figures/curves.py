@@ -2,8 +2,9 @@
 
 Requests outstanding count over all volumes, so the curve of k volumes with d each stands at k x d; over those of one
 volume (`depth_per_volume`) it would stand too far to the left, and too high beside others. Upright strokes are 95 %
-intervals over repeats. Where lines are many, each stands a little beside the next. Results of others are dashed,
-hollow, and say that they are foreign.
+intervals over repeats. Where lines are many, points that would hide one another stand side by side, each at its own
+height; the lines stand where they were measured, since one that is moved aside shows an order that was not measured.
+Results of others are dashed, hollow, and say that they are foreign.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ X_TITLES = {
     "rate_per_s": "offered a second",
 }
 _IOPS = "iops"
-# More lines than these hide one another where they meet; they then take so much of the way to the next load, or of that
-# to so many times the load.
-_CROWD, _WAY, _FAR = 5, 0.6, 2.0
+# Points of more lines than these hide one another where they are nearer than such a part of the axis; all of them would
+# take so much of the way to the next load, or of that to so many times the load.
+_CROWD, _NEAR, _WAY, _FAR = 5, 0.05, 0.6, 2.0
 
 
 def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
@@ -132,13 +133,20 @@ def _foreign(analysis: Analysis, spec: StudyFigure) -> list[Mark]:
     ]
 
 
-def _apart(marks: list[Mark], shown: list[str], depths: list[float]) -> list[Mark]:
-    """Marks with each line a little to the right of the one before, all of them around the load that they had."""
+def _apart(marks: list[Mark], shown: list[str]) -> dict[tuple[str, float], float]:
+    """Where the point of a line and a load stands: beside those that it would hide, all of them around their load."""
+    depths = sorted({mark.x for mark in marks})
     least = min((high / low for low, high in pairwise(depths)), default=1.0)
-    least = min(least, _FAR)
-    middle = (len(shown) - 1) / 2
-    shares = {name: _WAY * (place - middle) / len(shown) for place, name in enumerate(shown)}
-    return [replace(mark, x=mark.x * least ** shares[mark.line]) for mark in marks]
+    step = min(least, _FAR) ** (_WAY / len(shown))
+    high = _NEAR * max(mark.value for mark in marks)
+    places = {}
+    for depth in depths:
+        near: list[Mark] = []
+        for mark in sorted((mark for mark in marks if mark.x == depth), key=lambda mark: mark.value):
+            near = [*near, mark] if near and mark.value - near[-1].value < high else [mark]
+            for rank, one in enumerate(sorted(near, key=lambda one: shown.index(one.line))):
+                places[one.line, depth] = depth * step ** (rank - (len(near) - 1) / 2)
+    return places
 
 
 def _chart(
@@ -154,9 +162,11 @@ def _chart(
     shown = shown_of(names, [*marks, *foreign])
     depths = sorted({mark.x for mark in [*marks, *foreign]})
     beside: list[str] = []
+    points = marks
     if spec.x != "rate_per_s" and spec.scale == "log" and len(shown) > _CROWD:
-        marks, over = _apart(marks, shown, depths), _apart(over, shown, depths)
-        beside = ["lines stand side by side"]
+        places = _apart(marks, shown)
+        points, over = ([replace(one, x=places[one.line, one.x]) for one in each] for each in (marks, over))
+        beside = ["points that would hide one another stand side by side"]
     colour, shape = colour_and_shape(names, shown, alt.Legend(columns=columns_for(shown), labelLimit=380))
     x_title, y_title = [_x_title(spec), *beside], axis_title([metric])
     if spec.x == "rate_per_s" or spec.scale == "linear":
@@ -165,7 +175,7 @@ def _chart(
         scale = alt.Scale(type="log", base=2, nice=False, padding=10)
         axis = alt.Axis(values=depths, format="~g", labelOverlap="greedy")
     axes = Axes(alt.X("x:Q", title=x_title, scale=scale, axis=axis), upward(y_title, most), colour)
-    layers = [*upright_strokes(marks, axes, y_title), line_layer(marks, axes), point_layer(marks, axes, shape)]
+    layers = [*upright_strokes(points, axes, y_title), line_layer(marks, axes), point_layer(points, axes, shape)]
     if foreign:
         layers.append(line_layer(foreign, axes, width=1.5, dash=DASHED))
         layers.append(point_layer(foreign, axes, shape, filled=False))

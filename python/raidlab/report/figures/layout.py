@@ -1,6 +1,7 @@
 """Where an array's chunks lie, as the textbooks draw it: a column a disk, data by number, parity by stripe.
 
-It is the engine's own map of the array's tree (`raidlab layout`), so it shows what was run.
+It is the engine's own map of the array's tree (`raidlab layout`), so it shows what was run. Disks that copy others
+stand behind all that are copied, not each beside its own: of ten pairs disk i and its shadow i + 10.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def figures(analysis: Analysis, published: PublishedComparison | None = None) ->
 def _panels(analysis: Analysis, spec: StudyFigure, target: str, _printed: Printed) -> Iterator[Panel]:
     for array, title in zip(spec.arrays, spec.panels or spec.arrays, strict=True):
         if analysis.swept(target, array=array) and array not in analysis.run.standing:
-            members = _core.layout_map(json.dumps(analysis.run.tree(array)), _ROWS)["members"]
+            members = _copies_last(_core.layout_map(json.dumps(analysis.run.tree(array)), _ROWS)["members"])
             cells = [
                 Mark(str(row), disk, part=DATA if cell["kind"] == "data" else REDUNDANCY, label=_text(cell))
                 for disk, column in enumerate(members)
@@ -43,6 +44,12 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, _printed: Printe
             ]
             first = ", ".join(_text(column[0]) for column in members if column)
             yield Panel(title, _chart(cells, len(members), title), f"{len(members)} disks; their first row: {first}.")
+
+
+def _copies_last(members: list[list[_core.MapCell]]) -> list[list[_core.MapCell]]:
+    """The disks, each with how many before it hold the same, by that number."""
+    copy_of = [members[:disk].count(column) for disk, column in enumerate(members)]
+    return [members[disk] for disk in sorted(range(len(members)), key=copy_of.__getitem__)]
 
 
 def _text(cell: _core.MapCell) -> str:

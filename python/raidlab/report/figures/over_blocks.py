@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric, Point
-from raidlab.published.quantities import NotThereError, Reading, Source, read_measure
+from raidlab.published.quantities import NotThereError, Reading, Source, checked_measure
 from raidlab.published.quantities.metric import reading_of
 from raidlab.report.figures.chart import (
     Axes,
@@ -97,7 +97,9 @@ def _reading(point: Point, metric: Metric, spec: StudyFigure, source: Source) ->
     if spec.measure is None:
         return reading_of(point, lambda one: metric.compute(one, None))
     try:
-        found = read_measure({**spec.measure, "array": point.array, "workload": point.workload}, source)
+        # A run in which nothing completed is drawn too: its stroke begins at the axis.
+        kind, keys = checked_measure({**spec.measure, "array": point.array, "workload": point.workload})
+        found = kind.read(keys, source)
     except NotThereError:
         return None
     return None if found is None else found.times(spec.times)

@@ -6,13 +6,15 @@ and load. So a figure names what is printed, and says nothing of it again.
 Invariants:
 
 - What stands here is what `raidlab study compare` has, in the unit of the print; the figure is drawn in that unit.
+- Bars and what was printed of them have equally many decimals.
 - A range is its two ends with a band between them; a bound that is open to one side has no place.
 - What was printed of the study's hardware is not drawn over what was measured on members of the user's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -25,6 +27,7 @@ from raidlab.published.quantities import Source, checked_measure, held
 from raidlab.published.quantities.metric import AtDepth, chosen
 from raidlab.report.figures.chart import Axes, Mark, data_of
 from raidlab.report.figures.style import INK
+from raidlab.report.figures.words import alike
 from raidlab.study.published import number
 from raidlab.study.words import Table
 
@@ -33,6 +36,7 @@ _SIZE, _WIDTH = 130, 1.6
 # The band of a printed range.
 _BAND, _PALE = 9, 0.3
 _LIVE = "live"
+_DECIMALS = re.compile(r"\.(\d+)")
 
 
 @dataclass(frozen=True)
@@ -168,6 +172,24 @@ def labels_with(labels: dict[str, str], marks: Iterable[Mark]) -> dict[str, str]
     """The labels of bars, behind each what was printed of it."""
     said = {mark.line: mark.label for mark in marks}
     return {name: f"{label} \u25cb {said[name]}" if name in said else label for name, label in labels.items()}
+
+
+def decimals_of(values: Mapping[str, Iterable[float]], over: Iterable[Mark]) -> int:
+    """With how many decimals the figures of bars are written: as many as were printed, if of each bar something was.
+
+    Where of some nothing was printed, as many as tell them apart, and no fewer than were printed.
+
+    Examples
+    --------
+    >>> printed = [Mark("a", 1.152, label="1.152"), Mark("b", 0.9, label="0.9 to 1.1")]
+    >>> decimals_of({"a": [1.1], "b": [0.95]}, printed), decimals_of({"a": [31.0], "c": [1.0]}, printed[1:])
+    (3, 1)
+    """
+    printed = {mark.line: max([0, *map(len, _DECIMALS.findall(mark.label))]) for mark in over}
+    most = max(printed.values(), default=0)
+    if printed.keys() >= values.keys():
+        return most
+    return max(most, alike(value for each in values.values() for value in each))
 
 
 def in_words(marks: Iterable[Mark]) -> str:

@@ -24,9 +24,9 @@ from raidlab.report.figures.chart import (
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import ArrayLine, lines_of, own_figures, panels_of, source_of, span_of
-from raidlab.report.figures.printed_points import Printed, hollow_on_bars, in_words, labels_with
+from raidlab.report.figures.printed_points import Printed, decimals_of, hollow_on_bars, in_words, labels_with
 from raidlab.report.figures.style import COLOURS
-from raidlab.report.figures.words import alike, number, of_bars
+from raidlab.report.figures.words import number, of_bars
 from raidlab.study.figure import StudyFigure
 from raidlab.wrapping import wrapped
 
@@ -90,7 +90,7 @@ def bars_chart(
     lines = {name: "\n".join(wrapped(name, width=_NAME_LETTERS)) for name in names or [mark.line for mark in marks]}
     marks, over = ([replace(mark, line=lines[mark.line]) for mark in each] for each in (marks, over))
     names = list(lines.values())
-    decimals = alike(mark.value for mark in marks)
+    decimals = decimals_of({mark.line: [mark.value] for mark in marks}, over)
     labels = dict.fromkeys(names, "not here") | {mark.line: f"{mark.value:,.{decimals}f}" for mark in marks}
     ends = [Mark(name, 0.0, label=label) for name, label in labels_with(labels, over).items()]
     least = min((mark.value if mark.interval is None else mark.interval[0] for mark in marks), default=0.0)

@@ -19,7 +19,7 @@ from raidlab.report.figures.chart import (
     DASHED,
     Axes,
     Mark,
-    colour_and_shape,
+    channel_by_name,
     columns_for,
     data_of,
     layered,
@@ -30,10 +30,20 @@ from raidlab.report.figures.chart import (
     upward,
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel
-from raidlab.report.figures.own import axis_title, metrics_of, own_figures, percent_of, reading_at, source_of, span_of
+from raidlab.report.figures.own import (
+    axis_title,
+    metrics_of,
+    own_figures,
+    percent_of,
+    places_of,
+    reading_at,
+    source_of,
+    span_of,
+)
 from raidlab.report.figures.printed_points import Printed, hollow_layers, in_words
-from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
+from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
 from raidlab.report.figures.words import number, of_lines
+from raidlab.study import Study
 from raidlab.study.check import count_leaves
 from raidlab.study.figure import FigureScan, StudyFigure
 from raidlab.study.tree import Tree
@@ -67,7 +77,8 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
         of_reference = any(line.reference is not None for line in lines)
         y_title = f"{metric.title}, % of {lines[0].reference}" if of_reference else axis_title([metric])
         said = of_lines(marks, _TITLES[spec.over], y_title) + in_words(over)
-        yield Panel(spec.title, _chart(marks, over, lines, spec, y_title), said)
+        looks = _looks(analysis.run.study, lines)
+        yield Panel(spec.title, _chart(marks, over, looks, spec, y_title), said)
 
 
 def _marks(
@@ -119,9 +130,28 @@ def crossing(first: list[tuple[float, float]], second: list[tuple[float, float]]
     return None
 
 
-def _chart(marks: list[Mark], over: list[Mark], lines: list[FigureScan], spec: StudyFigure, y_title: str) -> Chart:
-    names = [line.name for line in lines]
-    shown = shown_of(names, marks)
+def _looks(study: Study, lines: list[FigureScan]) -> tuple[dict[str, str], dict[str, str]]:
+    """The colour of each line, that of the array which it is like, and its shape, which no other has."""
+    like = {line.name: line.like or line.name for line in lines}
+    # Arrays come first, so that they look as in the other figures whatever lies between them here.
+    arrays = {array for line in lines for array in line.arrays}
+    places = places_of(study, sorted(dict.fromkeys(like.values()), key=lambda name: name not in arrays))
+    first = {name: line for line, name in reversed(like.items())}
+    shapes = shapes_of([*places, *(line for line, name in like.items() if first[name] != line)])
+    colours = colours_of(places)
+    of_first = {line: shapes[name] for name, line in first.items()}
+    return {line: colours[name] for line, name in like.items()}, shapes | of_first
+
+
+def _chart(
+    marks: list[Mark],
+    over: list[Mark],
+    looks: tuple[dict[str, str], dict[str, str]],
+    spec: StudyFigure,
+    y_title: str,
+) -> Chart:
+    colours, shapes = looks
+    shown = shown_of(colours, marks)
     is_log = spec.over in _LOG
     place = alt.X(
         "x:Q",
@@ -134,9 +164,8 @@ def _chart(marks: list[Mark], over: list[Mark], lines: list[FigureScan], spec: S
         ),
     )
     legend = alt.Legend(columns=columns_for(shown), labelLimit=380)
-    # Arrays come first, so that they look as in the other figures whatever lies between them here.
-    arrays = {array for line in lines for array in line.arrays}
-    colour, shape = colour_and_shape(sorted(names, key=lambda name: name not in arrays), shown, legend)
+    colour = channel_by_name(alt.Color, "line", {name: colours[name] for name in shown}, legend)
+    shape = channel_by_name(alt.Shape, "line", {name: shapes[name] for name in shown}, legend)
     axes = Axes(place, upward(y_title), colour)
     level = [mark for name in spec.flat for mark in _ends(marks, name, is_level=True)]
     straight = [name for name in shown if name not in spec.flat] if spec.straight else []
