@@ -216,8 +216,7 @@ class Rebuild(Table):
 
 
 class MemberEvent(Table):
-    """What befalls a member while the load runs: it fails, becomes slow, or cannot be read in places. Or the array goes over
-    all it holds."""
+    """What befalls a member, which fails, becomes slow or cannot be read in places, or that the array scrubs."""
 
     at: MomentNs
     """When, from the beginning of the run; warm-up is part of it."""
@@ -229,9 +228,9 @@ class MemberEvent(Table):
     times: Annotated[float, Field(ge=1, le=1e6)] | None = None
     """Beside ``slow``: how many times as long all takes it from then on; ``1`` ends that."""
     unreadable: Leaf | None = None
-    """The member that can no longer be read in places of 4 KiB, until they are written: latent sector errors. A read that
-    meets one takes as long as any; that a disk tries again for seconds is not modelled. Of real members the places are
-    made up, and hold what they should all the same."""
+    """The member that can no longer be read in places of 4 KiB, until they are written: latent sector errors. A read
+    that meets one takes as long as any; that a disk tries again for seconds is not modelled. Of real members the places
+    are made up, and hold what they should all the same."""
     places: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Beside ``unreadable``: how many places, at random over the member; the seed says which."""
     scrub: Literal["check", "repair", "resync"] | None = None
@@ -292,8 +291,8 @@ class Array(Table):
     events: Annotated[list[MemberEvent], Field(max_length=64)] = []
     """Members that fail while the load runs, as ``[{ at = "30s", fail = 2 }]``, in the simulator and on real members,
     where what they are asked from then on fails; or that cannot be read in places: ``[{ at = "0s", unreadable = 2,
-    places = 64 }]``, on both; or, in the simulator, become slow: ``[{ at = "30s", slow = 2, times = 4 }]``. Or the array
-    goes over what it holds: ``[{ at = "30s", scrub = "check" }]``, on both. None when left out."""
+    places = 64 }]``, on both; or, in the simulator, become slow: ``[{ at = "30s", slow = 2, times = 4 }]``. Or the
+    array goes over what it holds: ``[{ at = "30s", scrub = "check" }]``, on both. None when left out."""
     rebuild: Rebuild | None = None
     """New members take the places of those that fail, and are rebuilt beside the load; in the simulator also, as a run
     begins, those of the missing ones. On real members the file or device that failed is taken for a new one, of which
