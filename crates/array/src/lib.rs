@@ -31,7 +31,7 @@ pub use outages::{
     too_many_missing, Befallen, DataLoss, MemberEventSpec, Outages, RebuildResult, RebuildSpec, ScrubResult,
 };
 pub use plan::{ComputeKind, Piece, Plan, Space};
-pub use policy::{ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};
+pub use policy::{ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy, WriteAfter};
 pub use spec::{CopyKind, CopyLayout, Rotation, Tree};
 pub use throttle::RebuildThrottle;
 pub use weakness::Weakness;
