@@ -1,17 +1,18 @@
-"""The simulator beside DiskSim 4.0's own results for whole set-ups: queues of a driver, disks on a shared bus, arrays.
+"""The simulator beside DiskSim 4.0's results for whole set-ups: queues of a driver, a shared bus, arrays, flash.
 
 Purpose: single disks are held to traces of real ones (`tests/python/test_disksim_disks.py`); what stands above a disk
-is held here to the mean response times that DiskSim's `valid/runvalid` prints for the set-ups that come with it.
+is held here to the mean response times that DiskSim prints for the set-ups that come with it.
 
-    python benches/disksim/run.py FOLDER
+    python benches/disksim/run.py [FOLDER]
 
-`FOLDER` is DiskSim's `valid/`, with `synthclosed.parv` and what it names by `source`: the disk and its host's driver
-are imported from there, and nothing of it is part of raidlab. The set-ups are in `study.toml`.
+`FOLDER` is DiskSim's `valid/`, with `synthclosed.parv`, `synthopen.parv` and what they name by `source`: the disks
+and their host's driver are imported from there, and nothing of it is part of raidlab. The set-ups are in `study.toml`,
+those of its flash drive in `flash.toml`, which needs no file of DiskSim's and is all that is run without a `FOLDER`.
 
 A line a set-up: DiskSim's mean response time, ours with the 95 % interval over runs as long as DiskSim's one, the
-standard deviation of one such run, ours of reads and of writes (DiskSim prints them together). Below, the arrays of
-which a set-up consists. DiskSim's figure is one run of 10,000 requests and is as uncertain as one of ours. Status 1
-where ours is further away than the aim and than two of these deviations.
+standard deviation of one such run; then reads and writes apart, DiskSim's and ours. Below, the arrays of which a set-up
+consists. DiskSim's figure is one run and is as uncertain as one of ours. Status 1 where one of ours (all, reads,
+writes) is further away than the aim and than two of its deviations.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from raidlab import run_study
@@ -30,9 +31,28 @@ from raidlab.api import analyse
 from raidlab.formats.disksim import import_disk
 from raidlab.formats.toml import toml_text
 
-DISK, FILE = "HP_C3323A", "synthclosed.parv"
-# What `runvalid` of DiskSim 4.0 says each "should be about", in ms, and the aim, in percent: more for a shared bus.
-PRINTED_MS = {"synthclosed": (87.6, 3.0), "syntharrays": (34.3, 5.0)}
+# Each disk: the set-up it is imported from, and its name there.
+DISKS = {
+    "HP_C3323A": ("synthclosed.parv", "HP_C3323A"),
+    "SEAGATE_ST39102LW": ("synthopen.parv", "SEAGATE_ST39102LW_validate"),
+}
+# Mean responses in ms (all, reads, writes) and the aim in percent: more for a shared bus and for flash. Of disks those
+# in the output of runs as `valid/runvalid` begins them, in public copies; of flash what `ssdmodel/valid/runvalid` says
+# each "should be around".
+PRINTED = {
+    "synthopen": ((10.937, 13.584, 5.610), 3.0),
+    "synthclosed": ((87.819, None, None), 3.0),
+    "synthmixed": ((22.087, 21.789, 22.657), 3.0),
+    "synthraid5": ((35.749, 25.927, 55.092), 3.0),
+    "syntharrays": ((34.272, 27.938, 47.089), 5.0),
+    "sr250k": ((0.132, 0.132, None), 5.0),
+    "rr250k": ((0.136, 0.136, None), 5.0),
+    "sw250k": ((0.310, None, 0.310), 5.0),
+    "rw250k": ((0.329, None, 0.329), 5.0),
+    "sw5m": ((0.334, None, 0.334), 5.0),
+    "rw5m": ((0.593, None, 0.593), 5.0),
+}
+OPERATIONS = ("all", "read", "write")
 SIGMAS = 2.0
 
 
@@ -42,46 +62,69 @@ def mean_ms(points: Sequence[Point], operation: str) -> float:
     return statistics.fmean(mean for mean in means if mean is not None) / 1e6
 
 
+def set_up_of(point: Point) -> str:
+    """The set-up that a point belongs to: its array says, or of the flash drive its workload."""
+    array = point.array.split(":")[0]
+    return array if array in PRINTED else point.workload
+
+
 def line(name: str, points: Sequence[Point]) -> tuple[str, bool]:
-    """The line of a set-up, and whether it is near enough."""
-    printed_ms, aim_percent = PRINTED_MS[name]
-    runs_ms = [mean_ms(alike, "all") for alike in zip(*(point.repeats for point in points), strict=True)]
-    ours_ms, one_run_ms = statistics.fmean(runs_ms), statistics.stdev(runs_ms)
-    half_ms = 2 * one_run_ms / len(runs_ms) ** 0.5
-    error = ours_ms / printed_ms - 1
-    reads_ms, writes_ms = mean_ms(points, "read"), mean_ms(points, "write")
-    text = (
-        f"{name:<14} {printed_ms:>8.2f} {ours_ms:>8.2f} +-{half_ms:<5.2f} {100 * error:>+6.1f} % "
-        f"{one_run_ms:>8.2f} {reads_ms:>8.2f} {writes_ms:>8.2f}"
-    )
-    near_ms = max(aim_percent / 100 * printed_ms, SIGMAS * one_run_ms)
-    return text, abs(ours_ms - printed_ms) <= near_ms
+    """The line of a set-up, and whether all of it is near enough."""
+    printed, aim_percent = PRINTED[name]
+    text, all_near = f"{name:<12}", True
+    for operation, printed_ms in zip(OPERATIONS, printed, strict=True):
+        if printed_ms is None:
+            text += f" | {'':>8} {'':>8} {'':>8}"
+            continue
+        runs_ms = [mean_ms(alike, operation) for alike in zip(*(point.repeats for point in points), strict=True)]
+        ours_ms, one_run_ms = statistics.fmean(runs_ms), statistics.stdev(runs_ms)
+        text += f" | {printed_ms:>8.3f} {ours_ms:>8.3f} {100 * (ours_ms / printed_ms - 1):>+6.1f} %"
+        if operation == "all":
+            text += f" +-{2 * one_run_ms / len(runs_ms) ** 0.5:<6.3f} {one_run_ms:>6.3f}"
+        all_near &= abs(ours_ms - printed_ms) <= max(aim_percent / 100 * printed_ms, SIGMAS * one_run_ms)
+    return text, all_near
+
+
+def points_of(study: Path, devices: Mapping[str, str]) -> Sequence[Point]:
+    """Run a study beside device files of these texts."""
+    with tempfile.TemporaryDirectory() as place:
+        os.chdir(place)
+        Path("devices").mkdir()
+        for name, text in devices.items():
+            Path("devices", f"{name}.toml").write_text(text, encoding="utf-8")
+        return analyse(run_study(study, out=Path(place, "runs"))).points
+
+
+def devices_of(folder: Path) -> dict[str, str]:
+    """The disks of DiskSim's set-ups as device files, by name."""
+    devices = {}
+    for name, (file, disk) in DISKS.items():
+        found = import_disk(folder / file, disk)
+        for note in found.notes:
+            print(note, file=sys.stderr)
+        devices[name] = toml_text(found.device)
+    return devices
 
 
 def main() -> int:
     """Run the set-ups and print them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="DiskSim's valid/")
-    folder = parser.parse_args().folder.resolve()
-    study = Path(__file__).with_name("study.toml").resolve()
-    found = import_disk(folder / FILE)
-    for note in found.notes:
-        print(note, file=sys.stderr)
-    with tempfile.TemporaryDirectory() as place:
-        os.chdir(place)
-        Path("devices").mkdir()
-        Path("devices", f"{DISK}.toml").write_text(toml_text(found.device), encoding="utf-8")
-        points = analyse(run_study(study, out=Path(place, "runs"))).points
-    print(f"{'':<14} {'DiskSim':>8} {'here, ms':>8} {'':<7} {'':>8} {'one run':>8} {'reads':>8} {'writes':>8}")
+    parser.add_argument("folder", type=Path, nargs="?", help="DiskSim's valid/")
+    folder = parser.parse_args().folder
+    here = Path(__file__).resolve().parent
+    points = list(points_of(here / "study.toml", devices_of(folder.resolve()))) if folder else []
+    points += points_of(here / "flash.toml", {})
+    head = f"{'DiskSim':>8} {'ours':>8} {'':>8}"
+    print(f"{'ms':<12} | {head} {'':<8} {'1 run':>6} | {head} reads | {head} writes")
     all_near = True
-    for name in PRINTED_MS:
-        text, near = line(name, [point for point in points if point.array.split(":")[0] == name])
+    for name in dict.fromkeys(set_up_of(point) for point in points):
+        text, near = line(name, [point for point in points if set_up_of(point) == name])
         all_near &= near
         print(text)
     for point in points:
         if ":" in point.array:
-            reads_ms, writes_ms = mean_ms([point], "read"), mean_ms([point], "write")
-            print(f"  {point.array:<32} {mean_ms([point], 'all'):>8.2f} {'':>10} {reads_ms:>8.2f} {writes_ms:>8.2f}")
+            all_ms, reads_ms, writes_ms = (mean_ms([point], operation) for operation in OPERATIONS)
+            print(f"  {point.array:<32} {all_ms:>8.2f} {reads_ms:>8.2f} {writes_ms:>8.2f}")
     return 0 if all_near else 1
 
 

@@ -32,7 +32,7 @@ pub use outages::{
     UnreadableResult,
 };
 pub use plan::{ComputeKind, Piece, Plan, Space};
-pub use policy::{ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy};
+pub use policy::{ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy, WriteAfter};
 pub use spec::{CopyKind, CopyLayout, Rotation, Tree};
 pub use throttle::RebuildThrottle;
 pub use weakness::Weakness;

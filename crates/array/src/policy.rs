@@ -67,6 +67,16 @@ pub enum ParityWrite {
     FewestAccesses,
 }
 
+/// What a write waits for besides the computation of what it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteAfter {
+    /// Every read of its window: until then all can be planned anew.
+    AllReads,
+    /// The read of the very sectors that it writes, if there is one (DiskSim, where writes are not `synch ... for safety`).
+    OwnRead,
+}
+
 /// How a large read passes over the parity chunks between its data chunks on one member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -87,6 +97,9 @@ pub struct Policy {
     pub parity_write: ParityWrite,
     /// What `fewest_accesses` takes between equals: `read_modify_write` (Chen et al. 1990) or `reconstruct_write` (md).
     pub parity_write_tie: ParityWrite,
+    /// What writes wait for. `own_read` is heeded by drivers that move no bytes alone
+    /// ([`Array::expect_no_bytes`](crate::Array::expect_no_bytes)): where a read fails after a write, the stripe is lost.
+    pub write_after: WriteAfter,
     /// How large reads pass over parity.
     pub parity_read: ParityRead,
     /// Bytes of a row: the same part of every chunk of a stripe, which a write of less than the stripe reads, computes and
@@ -96,7 +109,7 @@ pub struct Policy {
     pub parity_row_bytes: u64,
     /// Rows that writes with parity keep in memory, at first: they know what they have read or written until another row
     /// needs the place, and requests meet in them, as in Linux md's `stripe_cache_size`. For rows of `parity_row` only, and
-    /// for drivers that move no bytes ([`Array::use_stripe_caches`](crate::Array::use_stripe_caches)). 0: nothing is kept.
+    /// for drivers that move no bytes ([`Array::expect_no_bytes`](crate::Array::expect_no_bytes)). 0: nothing is kept.
     pub stripe_cache_size: u32,
     /// Whether chunks that lie together on a member are one access.
     pub chunk_accesses: ChunkAccesses,
@@ -123,6 +136,7 @@ impl Default for Policy {
             mirror_read: MirrorRead::Nearest { queue_override: Some(5) },
             parity_write: ParityWrite::FewestAccesses,
             parity_write_tie: ParityWrite::ReadModifyWrite,
+            write_after: WriteAfter::AllReads,
             parity_read: ParityRead::Skip,
             parity_row_bytes: 0,
             stripe_cache_size: 0,

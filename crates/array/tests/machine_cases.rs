@@ -4,7 +4,7 @@
 
 use raidlab_array::{
     Array, ArrayOp, Event, Layout, MemberState, MirrorRead, ParityWrite, Policy, RebuildThrottle, Rotation, ScrubKind,
-    Tree, OF_ARRAY,
+    Tree, WriteAfter, OF_ARRAY,
 };
 use raidlab_types::{Extent, Instant, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind};
 
@@ -623,6 +623,39 @@ fn a_resync_writes_parities_and_second_copies_and_no_scrub_runs_beside_a_rebuild
     finish(&mut array, rebuild);
     assert_eq!(array.member(1).state, MemberState::Online);
     assert_eq!((array.check_idle(), array.scrub_counts().done), (Ok(()), 128));
+}
+
+#[test]
+fn where_no_bytes_move_new_data_may_be_written_before_the_old_parity_is_read() {
+    // A small write, and one over two chunks of a stripe, whose plans are made in two ways.
+    for (sectors, reads) in [(1, 2), (5, 3)] {
+        for moves_bytes in [false, true] {
+            let policy = Policy {
+                parity_write: ParityWrite::ReadModifyWrite,
+                write_after: WriteAfter::OwnRead,
+                ..Policy::default()
+            };
+            let mut array = array(&Tree::parity(1, 4, 4, Rotation::LeftSymmetric), policy);
+            if !moves_bytes {
+                array.expect_no_bytes();
+            }
+            ask(&mut array, 1, RequestKind::Write, 3, sectors);
+            let ops = device_ops(&mut array);
+            assert_eq!(kinds(&ops), vec![OpKind::Read; reads]);
+            // Member 3 has the parity of the first stripe.
+            let (parity, data): (Vec<Operation>, Vec<Operation>) = ops.into_iter().partition(|o| o.leaf == 3);
+            let mut early = Vec::new();
+            for read in data {
+                done(&mut array, read.id);
+                let writes = device_ops(&mut array);
+                assert!(writes.iter().all(|w| (w.kind, w.leaf) == (OpKind::Write, read.leaf)));
+                early.extend(writes);
+            }
+            assert_eq!(early.len(), if moves_bytes { 0 } else { reads - 1 });
+            assert_eq!(finish(&mut array, [parity, early].concat()), [(1, Ok(()))]);
+            assert_eq!(array.check_idle(), Ok(()));
+        }
+    }
 }
 
 #[test]

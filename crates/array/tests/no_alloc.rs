@@ -9,7 +9,7 @@ mod counting_allocator;
 
 use counting_allocator::allocations;
 use raidlab_array::plan::{MemberViews, Planner, Scratch};
-use raidlab_array::{Array, ArrayOp, Layout, MemberState, Plan, Policy, RebuildThrottle, Rotation, Tree};
+use raidlab_array::{Array, ArrayOp, Layout, MemberState, Plan, Policy, RebuildThrottle, Rotation, Tree, WriteAfter};
 use raidlab_types::{CounterRng, Duration, Extent, Instant, OpId, Request, RequestKind, Seed};
 
 struct Case {
@@ -27,6 +27,7 @@ const CHUNK: u64 = 64 << 10;
 fn cases() -> Vec<Case> {
     use RequestKind::{Read, Write};
     let by_rows = Policy { parity_row_bytes: 4096, ..Policy::default() };
+    let early = Policy { write_after: WriteAfter::OwnRead, ..Policy::default() };
     let cached = Policy { stripe_cache_size: 256, ..by_rows };
     let gated = Policy { resync_barrier: true, ..Policy::default() };
     let with = |policy, name, tree: &Tree, kind, sectors, missing| {
@@ -58,6 +59,7 @@ fn cases() -> Vec<Case> {
         case("raid6 two missing, write", &raid6, Write, 300, &[0, 3]),
         case("raid50 write", &raid50, Write, 700, &[2]),
         with(by_rows, "raid5 page by rows", &raid5, Write, 8, &[]),
+        with(early, "raid5 page after its own read", &raid5, Write, 8, &[]),
         with(by_rows, "raid5 part of a page by rows", &raid5, Write, 3, &[]),
         with(by_rows, "raid6 several stripes by rows", &raid6, Write, 700, &[]),
         with(gated, "raid1 beside what takes turns with it", &Tree::raid1(2), Write, 8, &[]),
@@ -84,7 +86,7 @@ fn nothing_is_allocated_beside_a_rebuild() {
         let sectors = if case.policy.resync_barrier { 1 << 19 } else { 1 << 28 };
         let sizes = vec![sectors; case.tree.leaves()];
         let mut array = Array::new(Layout::new(&case.tree, &sizes, SECTOR).expect("compiles"), case.policy);
-        array.use_stripe_caches();
+        array.expect_no_bytes();
         array.set_member_state(1, MemberState::Missing);
         array.replace_member(Instant::ZERO, 1, RebuildThrottle::Share { fraction: 1.0 }).expect("within tolerance");
         array.handle_time(Instant::ZERO);
@@ -163,7 +165,7 @@ fn nothing_is_allocated_in_steady_state() {
     for case in cases() {
         let layout = layout(&case);
         let mut array = Array::new(layout.clone(), case.policy);
-        array.use_stripe_caches();
+        array.expect_no_bytes();
         let mut views = MemberViews::new(&layout);
         for &leaf in case.missing {
             array.set_member_state(leaf, MemberState::Missing);

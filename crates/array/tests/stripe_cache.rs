@@ -25,7 +25,7 @@ fn array_of(parities: u32, rows: u32, member_sectors: u64) -> Array {
         ..Policy::default()
     };
     let mut array = Array::new(layout, policy);
-    array.use_stripe_caches();
+    array.expect_no_bytes();
     array
 }
 

@@ -47,6 +47,6 @@ pub use random::{RandomSpec, TimesSpec};
 pub use scheduler::SchedulerSpec;
 pub use service::{Completion, FlashTotals, IdleMean, Totals};
 pub use spec::{DeviceSpec, PairPricing, Provenance, ProvenanceStatus};
-pub use ssd::{Initial, Placement, SsdSpec, Victim};
+pub use ssd::{Cleaning, Initial, Placement, SsdSpec, Victim};
 pub use table::{MeasuredOp, MeasuredSpec, Neighbourhood};
 pub use throttle::{BucketLevel, LimitedKind, ThrottleSpec};

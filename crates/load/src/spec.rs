@@ -274,6 +274,9 @@ pub enum AddressSpec {
         /// any begin near.
         #[serde(rename = "local_sd")]
         local_sd_bytes: Option<f64>,
+        /// Whether what goes on is as long as the last request and does the same: reads or writes.
+        #[serde(default)]
+        alike: bool,
     },
     /// One start after another from a given list, from its beginning again at its end.
     Listed {

@@ -171,8 +171,9 @@ impl TaskStep {
             StepKind::Mixed(_) => RequestKind::Write,
         };
         let sectors = self.size.draw(rng);
-        let lba = self.address[volume as usize].draw(rng, sectors, stream);
-        TaskOperation { volume, kind, extent: Extent::new(lba, sectors) }
+        let mut drawn = TaskOperation { volume, kind, extent: Extent::new(0, sectors) };
+        self.address[volume as usize].place(rng, &mut drawn, stream);
+        drawn
     }
 }
 

@@ -62,6 +62,7 @@ fn every_kind_of_the_contract_is_understood() {
         json!({"kind": "strided", "stride": 1048576}),
         json!({"kind": "mixed", "sequential": 0.2, "local": 0.3, "local_sd": 20480000}),
         json!({"kind": "mixed", "sequential": 0.99}),
+        json!({"kind": "mixed", "sequential": 0.5, "alike": true}),
         json!({"kind": "listed", "offset_bytes": [1048576, 0, 4096]}),
         json!({"kind": "aligned_stripe", "stripe": 409600, "chunk": 40960}),
     ] {

@@ -40,7 +40,7 @@ fn a_run_under_way_allocates_nothing() {
     let zipf = WorkloadSpec { address: AddressSpec::Zipf { theta: 0.9 }, ..workload() };
     let sequential = AddressSpec::Sequential { streams: 4 };
     let sequential = WorkloadSpec { address: sequential, ..workload() };
-    let mixed = AddressSpec::Mixed { sequential: 0.2, local: 0.3, local_sd_bytes: Some(1e6) };
+    let mixed = AddressSpec::Mixed { sequential: 0.2, local: 0.3, local_sd_bytes: Some(1e6), alike: true };
     let mixed = WorkloadSpec { address: mixed, ..workload() };
     let even = WorkloadSpec { volumes: VolumeSpec::Even, ..workload() };
     let step = |op, same_extent_as| StepSpec { op, size: None, address: None, same_extent_as };

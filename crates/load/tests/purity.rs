@@ -18,7 +18,7 @@ fn workloads() -> Vec<WorkloadSpec> {
     let exponential = SizeSpec::Exponential { mean_bytes: 6144.0 };
     let sequential = |streams| AddressSpec::Sequential { streams };
     let listed = AddressSpec::Listed { offset_bytes: vec![4096, 0, 65536, 4096, 512] };
-    let mixed = AddressSpec::Mixed { sequential: 0.2, local: 0.3, local_sd_bytes: Some(1e6) };
+    let mixed = AddressSpec::Mixed { sequential: 0.2, local: 0.3, local_sd_bytes: Some(1e6), alike: true };
     let write_back = StepSpec { same_extent_as: Some(0), ..step(StepOp::Write) };
     let log = StepSpec { address: Some(sequential(1)), size: Some(exponential.clone()), ..step(StepOp::Write) };
     vec![

@@ -122,7 +122,7 @@ def _pattern_of(workload: Workload) -> str | None:
     if address.kind == "uniform":
         return "random"
     if address.kind == "mixed":
-        return "sequential" if (address.sequential, address.local) == (0.99, 0.0) else None
+        return "sequential" if (address.sequential, address.local, address.alike) == (0.99, 0.0, False) else None
     return "hot" if address.kind == "zipf" and address.theta == 0.9 else None
 
 

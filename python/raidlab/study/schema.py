@@ -95,6 +95,9 @@ class Policy(Table):
     """How a part of a stripe is written."""
     parity_write_tie: Literal["read_modify_write", "reconstruct_write"] = "read_modify_write"
     """What ``fewest_accesses`` takes when both cost the same."""
+    write_after: Literal["all_reads", "own_read"] = "all_reads"
+    """What a write with parity waits for besides what it computes: all reads of its request, or, in the simulator, only
+    the read of what it writes over (a real array could lose the stripe so)."""
     parity_read: Literal["skip", "read_through"] = "skip"
     """Whether a long read leaves out the parity it passes over."""
     parity_row: Annotated[Bytes, Field(lt=2**32)] | None = None

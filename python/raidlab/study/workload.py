@@ -183,6 +183,8 @@ class MixedAddress(Table):
     """The share that begins near the start of the last; both together are at most 1."""
     local_sd: Annotated[Bytes, Field(gt=0)] | None = None
     """The standard deviation of the distance between the two starts; needed where any begin near."""
+    alike: bool = False
+    """Whether what goes on is as long as the last request and does the same, reads or writes."""
 
 
 class ListedAddress(Table):

@@ -6,7 +6,7 @@
 
 use super::stripe_cache::{RowOp, StripeCache};
 use super::{join, Array, ArrayOp, Event, OF_ARRAY};
-use crate::policy::MemberState;
+use crate::policy::{MemberState, WriteAfter};
 use raidlab_types::number::u32_from;
 use raidlab_types::{Extent, OpError, OpKind, Operation, RequestKind};
 
@@ -14,10 +14,13 @@ use raidlab_types::{Extent, OpError, OpKind, Operation, RequestKind};
 const LAST_WINDOW: u32 = u32::MAX;
 
 impl Array {
-    /// Gives every volume the stripe cache of the policy, where it can have one. For drivers that move no bytes: a cache
-    /// knows which pages it has, not what is in them, so [`Array::pieces`] and [`Array::compute`] have nothing to say of its
-    /// operations. To be called before the first request.
-    pub fn use_stripe_caches(&mut self) {
+    /// Heeds what of the policy is for drivers that move no bytes. To be called before the first request.
+    ///
+    /// Every volume has the stripe cache of the policy, where it can have one: a cache knows which pages it has, not what
+    /// is in them, so [`Array::pieces`] and [`Array::compute`] have nothing to say of its operations. And with
+    /// [`WriteAfter::OwnRead`] writes do not wait for the reads of others.
+    pub fn expect_no_bytes(&mut self) {
+        self.writes_early = self.policy.write_after == WriteAfter::OwnRead;
         let volumes = 0..self.layout.volumes().len();
         let cache =
             |volume| StripeCache::new(&self.layout, self.layout.node(self.layout.volume_node(volume)), &self.policy);

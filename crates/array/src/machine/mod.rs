@@ -204,6 +204,8 @@ pub struct Array {
     row_sectors: u64,
     /// The accesses of writes are to be gathered.
     gathers_writes: bool,
+    /// A write waits for its own read alone.
+    writes_early: bool,
     requests_in_flight: u32,
     /// Requests taken so far.
     requests_taken: u64,
@@ -244,6 +246,7 @@ impl Array {
             block_sectors: (4096 / layout.sector_bytes()).max(1),
             row_sectors: policy.row_sectors(layout.sector_bytes()),
             gathers_writes: policy.plug && layout.has_parity(),
+            writes_early: false,
             layout,
             policy,
             scratch: Scratch::default(),

@@ -10,7 +10,7 @@
 use super::{place, Body, ComputeKind, Input, MemberViews, Piece, Plan, ReadOrigin, Segment, Space, NONE};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{Level, Member, Personality, StripeWork};
-use crate::policy::{ChunkAccesses, Policy};
+use crate::policy::{ChunkAccesses, Policy, WriteAfter};
 use crate::weakness::Weakness;
 use raidlab_types::number::usize_from;
 use raidlab_types::{Extent, LeafId, OpKind, RequestError};
@@ -372,7 +372,19 @@ impl Planner<'_> {
         run[1..].iter().for_each(|transfer| self.plan.push_piece(transfer.piece()));
         let pieces = first_piece..place(self.plan.pieces.len());
         let pair = self.count_operation(leaf, kind, extent);
-        self.plan.add_node(Body::Device { leaf, kind, extent, pieces, pair })
+        let id = self.plan.add_node(Body::Device { leaf, kind, extent, pieces, pair });
+        if pair != NONE {
+            self.follow_read(pair, id);
+        }
+        id
+    }
+
+    /// Has a write wait for the read that it is a pair with, where it waits for no other.
+    #[inline]
+    pub(crate) fn follow_read(&mut self, read: u32, write: u32) {
+        if self.policy.write_after == WriteAfter::OwnRead {
+            self.plan.add_edge(read, write);
+        }
     }
 
     /// Adds an operation on a leaf with a single piece of memory, and nothing more: no pairing, no edges.

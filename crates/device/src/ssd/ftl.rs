@@ -4,7 +4,8 @@
 //! of those that have as little ([`Placement::Dynamic`]); or each unit goes to the die that its address belongs to. Every
 //! die has one open block, which host writes and moved units fill page by page in the order in which they come. When
 //! little is left, a full block is chosen ([`Victim`]), what it still holds is moved within the die, and it is erased.
-//! Moving goes on bit by bit with the writes that need the room, so that no write pays for a whole block.
+//! Moving goes on bit by bit with the writes that need the room, so that no write pays for a whole block; or the write that
+//! finds too little of it has all of a block moved first ([`Cleaning`]).
 //!
 //! The layer knows no time: what it makes the flash do goes to [`Orders`].
 //!
@@ -35,6 +36,17 @@ pub enum Placement {
     Dynamic,
     /// The one that the address belongs to, for good.
     ByAddress,
+}
+
+/// When what is still valid in a block to be cleaned is moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cleaning {
+    /// Behind the writes that need the room, at their pace.
+    #[default]
+    Paced,
+    /// All of it, and the erasure, before the write that finds too little room (N. Agrawal and others, USENIX ATC 2008).
+    Whole,
 }
 
 /// What the translation layer makes the flash do.
@@ -113,6 +125,7 @@ pub(crate) struct Ftl {
     blocks: FlashBlocks,
     dies: Vec<DieBlocks>,
     placement: Placement,
+    cleaning: Cleaning,
     /// The die that the host's last unit went to, and whether the page it went to is full.
     turn: u32,
     turn_is_over: bool,
@@ -143,6 +156,7 @@ impl Ftl {
             blocks: FlashBlocks::new(&geometry, victim),
             dies: (0..geometry.dies).map(die).collect(),
             placement,
+            cleaning: Cleaning::Paced,
             turn: geometry.dies - 1,
             turn_is_over: true,
             counts: Counts::default(),
@@ -170,6 +184,11 @@ impl Ftl {
             places ^= if physical == NONE { 0 } else { self.back[physical as usize] };
         }
         std::hint::black_box(places);
+    }
+
+    /// From here on it cleans so. What a drive has behind it is the same either way.
+    pub(super) fn set_cleaning(&mut self, cleaning: Cleaning) {
+        self.cleaning = cleaning;
     }
 
     /// From here on it counts: nobody waits for what was written before.
@@ -217,9 +236,14 @@ impl Ftl {
             Placement::ByAddress => self.geometry.die_of_address(unit),
         };
         self.counts.host += 1;
+        if self.cleaning == Cleaning::Whole {
+            self.collect(die, 0, orders);
+        }
         self.dies[die as usize].held += 1;
         self.append(die, unit, 1, orders);
-        self.collect(die, 1, orders);
+        if self.cleaning == Cleaning::Paced {
+            self.collect(die, 1, orders);
+        }
     }
 
     /// The host needs a unit no longer.
@@ -337,7 +361,8 @@ impl Ftl {
                 state.owed = 0;
             }
             let (victim, gain) = (state.victim, state.gain);
-            while self.blocks.valid(victim) > 0 && (gain <= 0 || self.dies[die as usize].owed >= gain) {
+            let at_once = gain <= 0 || self.cleaning == Cleaning::Whole;
+            while self.blocks.valid(victim) > 0 && (at_once || self.dies[die as usize].owed >= gain) {
                 let moved = self.move_page(die, orders);
                 self.dies[die as usize].owed -= i64::from(moved) * gain;
             }

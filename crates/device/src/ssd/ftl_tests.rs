@@ -111,7 +111,7 @@ proptest! {
 
     #[test]
     fn nothing_is_lost_and_room_never_runs_out(
-        geometry in geometry(), fifo in any::<bool>(), by_address in any::<bool>(), first in 0u8..4,
+        geometry in geometry(), fifo in any::<bool>(), by_address in any::<bool>(), whole in any::<bool>(), first in 0u8..4,
         patterns in proptest::collection::vec(0u8..5, 1..5),
         pads in 0u64..12, discards in 0u64..4, seed in any::<u64>(),
     ) {
@@ -119,6 +119,9 @@ proptest! {
         let placement = if by_address { Placement::ByAddress } else { Placement::Dynamic };
         let (mut ftl, mut told) = (Ftl::new(geometry, victim, placement), FlashCounts::new(geometry.dies));
         told.first = first;
+        if whole {
+            ftl.set_cleaning(Cleaning::Whole);
+        }
         let units = geometry.logical_units();
         let mut present = vec![false; units as usize];
         let mut rng = Seed::new(seed).draws();

@@ -27,6 +27,8 @@ pub(crate) struct FlashTimes {
     /// Of a unit, and of the page of all planes, over a channel.
     pub unit_transfer: u64,
     pub page_transfer: u64,
+    /// What is moved stays in the die's own register.
+    pub copy_back: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +43,23 @@ enum Kind {
 impl FlashTimes {
     /// What a die takes for something that waits for nothing.
     fn of(&self, kind: Kind) -> u64 {
+        self.transfer(kind) + self.on_die(kind)
+    }
+
+    /// What of it is on the channel.
+    fn transfer(&self, kind: Kind) -> u64 {
         match kind {
-            Kind::Read(units) => self.read + u64::from(units) * self.unit_transfer,
-            Kind::Program(_) => self.page_transfer + self.program,
+            Kind::Read(_) | Kind::Program(0) if self.copy_back => 0,
+            Kind::Read(units) => u64::from(units) * self.unit_transfer,
+            Kind::Program(_) => self.page_transfer,
+            Kind::Erase => 0,
+        }
+    }
+
+    fn on_die(&self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Read(_) => self.read,
+            Kind::Program(_) => self.program,
             Kind::Erase => self.erase,
         }
     }
@@ -207,17 +223,17 @@ impl Medium {
         let (start, at) = self.next;
         let timings = self.timings;
         let Some(work) = self.dies[at].backlog.pop_front() else { unreachable!("a start stands for work") };
-        let end = match work.kind {
-            Kind::Read(units) => self.sense(at, start, units),
-            Kind::Program(_) => {
-                let FlashTimes { page_transfer, program, .. } = self.timings;
-                let sent = self.send(at, start, page_transfer);
-                self.meters[at].works(sent - page_transfer, sent + program);
-                sent + program
-            }
-            Kind::Erase => {
-                let end = start + self.timings.erase;
+        let end = match (work.kind, timings.transfer(work.kind)) {
+            (kind, 0) => {
+                let end = start + timings.on_die(kind);
                 self.meters[at].works(start, end);
+                end
+            }
+            (Kind::Read(units), _) => self.sense(at, start, units),
+            (kind, transfer) => {
+                let sent = self.send(at, start, transfer);
+                let end = sent + timings.on_die(kind);
+                self.meters[at].works(sent - transfer, end);
                 end
             }
         };
@@ -282,7 +298,8 @@ impl Orders for Medium {
 mod tests {
     use super::*;
 
-    const TIMINGS: FlashTimes = FlashTimes { read: 50, program: 600, erase: 3000, unit_transfer: 5, page_transfer: 20 };
+    const TIMINGS: FlashTimes =
+        FlashTimes { read: 50, program: 600, erase: 3000, unit_transfer: 5, page_transfer: 20, copy_back: false };
 
     fn medium(dies: u32, channels: u32, cache: Option<u32>) -> Medium {
         Medium::new(TIMINGS, dies, channels, cache)
@@ -347,5 +364,16 @@ mod tests {
         m.advance(700, 700);
         assert_eq!(m.busiest(700), (700, 35), "erasing from 685 on");
         assert_eq!(m.read(0, 700, 1), 685 + 3000 + 55);
+    }
+
+    #[test]
+    fn what_is_copied_back_takes_no_channel() {
+        let mut m = Medium::new(FlashTimes { copy_back: true, ..TIMINGS }, 1, 1, Some(9));
+        Orders::read(&mut m, 0, 3);
+        Orders::program(&mut m, 0, 0);
+        Orders::program(&mut m, 0, 1);
+        assert_eq!(m.done_at(0), 50 + 600 + 620, "a page that carries what the host wrote came over the channel");
+        assert_eq!(m.finish(0), 50 + 600 + 620);
+        assert_eq!(m.busiest(2000), (50 + 600 + 620, 20));
     }
 }

@@ -38,7 +38,7 @@ use crate::service::{Command, FlashTotals, Service, TimedService};
 use crate::timeline::Timeline;
 use crate::SpecError;
 pub use blocks::Victim;
-pub use ftl::Placement;
+pub use ftl::{Cleaning, Placement};
 use ftl::{Counts, Ftl};
 use medium::Medium;
 use raidlab_types::{OpKind, Seed};
@@ -99,7 +99,9 @@ impl Ssd {
     /// Does now what the first command would have to wait for.
     pub(crate) fn prepare(&mut self) {
         if self.ftl.is_none() {
-            self.ftl = Some(precondition::prepared(&self.model, self.seed));
+            let mut ftl = precondition::prepared(&self.model, self.seed);
+            ftl.set_cleaning(self.model.spec.cleaning);
+            self.ftl = Some(ftl);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a device file says of a flash drive, checked and compiled.
 
 use super::blocks::Victim;
-use super::ftl::Placement;
+use super::ftl::{Cleaning, Placement};
 use super::geometry::FlashGeometry;
 use super::medium::{FlashTimes, Medium};
 use crate::error::{check_sector_bytes, ms_to_ns, us_to_ns, within};
@@ -79,6 +79,12 @@ pub struct SsdSpec {
     /// Which block is cleaned next.
     #[serde(default)]
     pub victim: Victim,
+    /// When it is cleaned.
+    #[serde(default)]
+    pub cleaning: Cleaning,
+    /// Whether pages that hold only what is moved stay within the die: the channel is not asked.
+    #[serde(default)]
+    pub copy_back: bool,
     /// Which die takes what is written.
     #[serde(default)]
     pub placement: Placement,
@@ -188,6 +194,7 @@ impl SsdSpec {
             erase: ms_to_ns("erase_ms", self.erase_ms, 1e4)?,
             unit_transfer: moving(self.mapping_bytes),
             page_transfer: moving(self.page_bytes * self.planes_per_die),
+            copy_back: self.copy_back,
         };
         let link = HostLink {
             ns_per_byte: ns_per_byte("link_mb_s", self.link_mb_s)?,

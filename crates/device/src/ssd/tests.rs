@@ -256,3 +256,27 @@ fn bad_parameters_are_named() {
     assert_eq!(key(&|s| s.queue_depth = 0), "queue_depth");
     assert_eq!(key(&|s| s.sector_bytes = 520), "sector_bytes");
 }
+
+#[test]
+fn a_write_waits_for_the_block_that_is_cleaned_whole() {
+    // One die, eight pages of a unit a block, written in order again and again: a victim holds nothing, so that cleaning is
+    // an erasure. The write that finds too little room waits for it, or nobody does.
+    let slow_and_erased = |cleaning| {
+        let mut small =
+            SsdSpec { capacity_bytes: 131_072, cleaning, page_bytes: 4096, ..spec(r#", "initial": "filled""#) };
+        (small.channels, small.dies_per_channel, small.planes_per_die) = (1, 1, 1);
+        let mut drive = Ssd::new(&small, Seed::new(1)).unwrap();
+        let one = 7_000 + 1_000 + 8_192 + UNIT + 600_000;
+        let slow = (0..96).filter(|i| {
+            let took = took(&mut drive, OpKind::Write, i % 32 * 8, 8, i * 100_000_000);
+            assert!(took == one || took == one + 3_000_000, "{took}");
+            took != one
+        });
+        let slow = slow.count() as u64;
+        (slow, drive.totals(100 * 100_000_000).flash_erased_blocks)
+    };
+    let (slow, erased) = slow_and_erased(Cleaning::Whole);
+    assert!(slow == erased && erased > 8, "{slow} of {erased}");
+    let (slow, erased) = slow_and_erased(Cleaning::Paced);
+    assert!(slow == 0 && erased > 8, "{slow} of {erased}");
+}

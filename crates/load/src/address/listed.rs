@@ -75,7 +75,7 @@ mod tests {
     fn streams_begin_apart_and_run_through_all_of_it() {
         let site = AddressSpace { sector_bytes: 512, capacity_sectors: 10, streams: 2, align_bytes: None };
         let mut address = Address::new(&listed(&[1, 2, 3, 4]), "a", site).unwrap();
-        let mut draw = |stream| address.draw(&mut Seed::new(1).draws(), 1, stream);
+        let mut draw = |stream| draw(&mut address, &mut Seed::new(1).draws(), 1, stream);
         assert_eq!([draw(0), draw(1), draw(1), draw(1), draw(0)], [1, 3, 4, 1, 2]);
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Purpose: the three ways of moving that DiskSim's synthetic generators mix, by which its figures are compared with ours.
 //! A near request lies a normally distributed distance from the start of the last, drawn anew where that leaves the
-//! volume; one that would go on beyond the end of the volume begins anywhere.
+//! volume; one that would go on beyond the end of the volume begins anywhere. What goes on may be asked to be as long as the
+//! last and to do the same, as it is there.
 //!
 //! Invariants: of the places where a request fits, a uniform one takes each with the same chance; where the last request
 //! was is known for each stream, so that streams do not follow one another. Two random words, one more for each distance
@@ -14,21 +15,24 @@
 use super::AddressSpace;
 use crate::draw;
 use crate::error::{join, positive, SpecError};
+use crate::workload::TaskOperation;
 use raidlab_types::number::{f64_from, i64_from, saturating_i64};
-use raidlab_types::{CounterRng, Lba};
+use raidlab_types::{CounterRng, Extent, Lba, RequestKind};
 
 /// Distances drawn before a request is placed anywhere instead: at the very end of a volume one in two stays within it, and
 /// where sixteen do not, the spread is so much wider than the volume that anywhere is what they tend to.
 const MOST_TRIES: u32 = 16;
 
-/// Where the last request of a stream lay; of a stream that has not begun, beyond every volume.
+/// The last request of a stream, and where the next one that goes on begins; of a stream that has not begun, beyond every
+/// volume.
 #[derive(Debug, Clone, Copy)]
 struct Last {
-    start: u64,
-    end: u64,
+    kind: RequestKind,
+    extent: Extent,
+    next: u64,
 }
 
-const NOT_BEGUN: Last = Last { start: u64::MAX, end: u64::MAX };
+const NOT_BEGUN: Last = Last { kind: RequestKind::Read, extent: Extent::new(u64::MAX, 0), next: u64::MAX };
 
 /// Starts that follow, keep near, or jump.
 #[derive(Debug, Clone)]
@@ -40,6 +44,8 @@ pub(crate) struct Mixed {
     bound: f64,
     /// Standard deviation of the distance, in aligned places.
     spread_places: f64,
+    /// What goes on is as long as the last and does the same.
+    alike: bool,
     last: Box<[Last]>,
 }
 
@@ -48,6 +54,7 @@ impl Mixed {
         key: &str,
         (sequential, local): (f64, f64),
         local_sd_bytes: Option<f64>,
+        alike: bool,
         site: AddressSpace,
     ) -> Result<Self, SpecError> {
         for (name, share, most) in [("sequential", sequential, 1.0), ("local", local, 1.0 - sequential)] {
@@ -73,6 +80,7 @@ impl Mixed {
             sequential,
             bound: sequential + local,
             spread_places,
+            alike,
             last: vec![NOT_BEGUN; site.streams as usize].into(),
         })
     }
@@ -82,20 +90,24 @@ impl Mixed {
     }
 
     #[inline]
-    pub(crate) fn draw(&mut self, rng: &mut CounterRng, sectors: u64, stream: u32) -> Lba {
-        let (chance, room) = (rng.unit(), self.capacity_sectors - sectors);
-        let last = self.last[stream as usize];
-        let start = if chance < self.sequential && last.end <= room {
-            last.end
-        } else if chance < self.bound && chance >= self.sequential && last.start != u64::MAX {
-            self.near(rng, last.start, room)
+    pub(crate) fn draw(&mut self, rng: &mut CounterRng, request: &mut TaskOperation, stream: u32) -> Lba {
+        let (chance, last) = (rng.unit(), self.last[stream as usize]);
+        let sectors = if self.alike { last.extent.sectors } else { request.extent.sectors };
+        let room = self.capacity_sectors - request.extent.sectors;
+        let start = if chance < self.sequential && last.next <= self.capacity_sectors - sectors {
+            request.extent.sectors = sectors;
+            request.kind = if self.alike { last.kind } else { request.kind };
+            last.next
+        } else if chance < self.bound && chance >= self.sequential && last.extent.lba != u64::MAX {
+            self.near(rng, last.extent.lba, room)
         } else {
             self.anywhere(rng, room)
         };
-        let end = start + sectors;
+        let extent = Extent::new(start, request.extent.sectors);
         // Sizes are mostly multiples of the alignment already, as in `sequential`.
-        let end = if self.align_sectors > 1 { end.next_multiple_of(self.align_sectors) } else { end };
-        self.last[stream as usize] = Last { start, end };
+        let next =
+            if self.align_sectors > 1 { extent.end().next_multiple_of(self.align_sectors) } else { extent.end() };
+        self.last[stream as usize] = Last { kind: request.kind, extent, next };
         start
     }
 
@@ -123,13 +135,14 @@ impl Mixed {
 
 #[cfg(test)]
 mod tests {
-    use crate::address::test_support::{chi2_equal, site, starts};
+    use crate::address::test_support::{chi2_equal, draw, site, starts};
     use crate::address::{Address, AddressSpace};
     use crate::spec::AddressSpec;
-    use raidlab_types::Seed;
+    use crate::workload::TaskOperation;
+    use raidlab_types::{Extent, RequestKind, Seed};
 
     fn spec(sequential: f64, local: f64, local_sd_bytes: f64) -> AddressSpec {
-        AddressSpec::Mixed { sequential, local, local_sd_bytes: Some(local_sd_bytes) }
+        AddressSpec::Mixed { sequential, local, local_sd_bytes: Some(local_sd_bytes), alike: false }
     }
 
     fn aligned(capacity_sectors: u64, align_bytes: u64) -> AddressSpace {
@@ -185,9 +198,29 @@ mod tests {
         let site = AddressSpace { sector_bytes: 512, capacity_sectors: 1 << 30, streams: 2, align_bytes: None };
         let mut address = Address::new(&spec(1.0, 0.0, 512.0), "a", site).unwrap();
         let mut rng = Seed::new(3).draws();
-        let first = [address.draw(&mut rng, 4, 0), address.draw(&mut rng, 4, 1)];
-        let second = [address.draw(&mut rng, 4, 0), address.draw(&mut rng, 4, 1)];
+        let first = [0, 1].map(|stream| draw(&mut address, &mut rng, 4, stream));
+        let second = [0, 1].map(|stream| draw(&mut address, &mut rng, 4, stream));
         assert_eq!(second, first.map(|start| start + 4));
+    }
+
+    #[test]
+    fn what_goes_on_is_like_the_last_where_asked_for() {
+        let spec = AddressSpec::Mixed { sequential: 0.5, local: 0.2, local_sd_bytes: Some(1e6), alike: true };
+        let mut address = Address::new(&spec, "a", site(1 << 30)).unwrap();
+        let mut drawn: Vec<TaskOperation> = Vec::new();
+        for i in 0..2000 {
+            let mut rng = Seed::new(5).child(i).draws();
+            let kind = if rng.unit() < 0.5 { RequestKind::Read } else { RequestKind::Write };
+            let extent = Extent::new(0, 1 + rng.below(64));
+            drawn.push(TaskOperation { volume: 0, kind, extent });
+            address.place(&mut rng, &mut drawn[i as usize], 0);
+        }
+        let goes_on = |w: &&[TaskOperation]| w[1].extent.lba == w[0].extent.end();
+        let like = |w: &[TaskOperation]| (w[0].kind, w[0].extent.sectors) == (w[1].kind, w[1].extent.sectors);
+        // 1000 go on, give or take 22; of the others one in 128 is alike by chance.
+        assert!((900..1100).contains(&drawn.windows(2).filter(goes_on).count()));
+        assert!(drawn.windows(2).filter(goes_on).all(like));
+        assert!(drawn.windows(2).filter(|w| !goes_on(w)).filter(|w| like(w)).count() < 40);
     }
 
     #[test]
@@ -198,7 +231,7 @@ mod tests {
         assert_eq!(key(spec(f64::NAN, 0.0, 512.0)), "w.address.sequential");
         assert_eq!(key(spec(0.2, 0.3, 0.0)), "w.address.local_sd");
         assert!(Address::new(&spec(0.9, 0.1, 512.0), "w.address", site(100)).is_ok());
-        let without = |local| AddressSpec::Mixed { sequential: 0.5, local, local_sd_bytes: None };
+        let without = |local| AddressSpec::Mixed { sequential: 0.5, local, local_sd_bytes: None, alike: false };
         assert_eq!(key(without(0.1)), "w.address.local_sd");
         assert!(Address::new(&without(0.0), "w.address", site(100)).is_ok());
     }

@@ -20,7 +20,8 @@ mod zipf;
 
 use crate::error::{join, whole_sectors, SpecError};
 use crate::spec::AddressSpec;
-use raidlab_types::{CounterRng, Lba};
+use crate::workload::TaskOperation;
+use raidlab_types::CounterRng;
 
 /// What an address kind must know of its volume.
 #[derive(Debug, Clone, Copy)]
@@ -83,9 +84,9 @@ impl Address {
                 Address::HotMembers(hot_members::HotMembers::new(key, weights, *chunk_bytes, site)?)
             }
             Spec::Strided { stride_bytes } => Address::Strided(strided::Strided::new(key, *stride_bytes, site)?),
-            Spec::Mixed { sequential, local, local_sd_bytes } => {
+            Spec::Mixed { sequential, local, local_sd_bytes, alike } => {
                 let shares = (*sequential, *local);
-                Address::Mixed(mixed::Mixed::new(key, shares, *local_sd_bytes, site)?)
+                Address::Mixed(mixed::Mixed::new(key, shares, *local_sd_bytes, *alike, site)?)
             }
             Spec::Listed { offset_bytes } => Address::Listed(listed::AddressList::new(key, offset_bytes, site)?),
             Spec::AlignedStripe { stripe_bytes, chunk_bytes } => {
@@ -108,26 +109,34 @@ impl Address {
         }
     }
 
-    /// First sector of a request of `sectors` sectors, the next one of this volume's stream `stream`.
+    /// Gives a request its first sector, the next one of this volume's stream `stream`; `mixed` may make it like the last.
     #[inline]
-    pub(crate) fn draw(&mut self, rng: &mut CounterRng, sectors: u64, stream: u32) -> Lba {
-        match self {
+    pub(crate) fn place(&mut self, rng: &mut CounterRng, request: &mut TaskOperation, stream: u32) {
+        let sectors = request.extent.sectors;
+        request.extent.lba = match self {
             Address::Uniform(kind) => kind.draw(rng, sectors),
             Address::Sequential(kind) => kind.draw(sectors, stream),
             Address::Zipf(kind) => kind.draw(rng, sectors),
             Address::HotMembers(kind) => kind.draw(rng, sectors),
             Address::Strided(kind) => kind.draw(sectors, stream),
-            Address::Mixed(kind) => kind.draw(rng, sectors, stream),
+            Address::Mixed(kind) => kind.draw(rng, request, stream),
             Address::Listed(kind) => kind.draw(stream),
             Address::AlignedStripe(kind) => kind.draw(rng, sectors),
-        }
+        };
     }
 }
 
 #[cfg(test)]
 pub(crate) mod test_support {
     use super::*;
-    use raidlab_types::Seed;
+    use raidlab_types::{Extent, Lba, Seed};
+
+    /// First sector of a read of so many sectors, the next one of a stream.
+    pub(crate) fn draw(address: &mut Address, rng: &mut CounterRng, sectors: u64, stream: u32) -> Lba {
+        let mut request = TaskOperation { extent: Extent::new(0, sectors), ..TaskOperation::NONE };
+        address.place(rng, &mut request, stream);
+        request.extent.lba
+    }
 
     /// A volume of so many sectors of 512 bytes, one stream.
     pub(crate) fn site(capacity_sectors: u64) -> AddressSpace {
@@ -137,7 +146,7 @@ pub(crate) mod test_support {
     /// `n` starts of requests of `sectors` sectors in one stream.
     pub(crate) fn starts(spec: &AddressSpec, site: AddressSpace, sectors: u64, n: u64) -> Vec<Lba> {
         let mut address = Address::new(spec, "workload.address", site).unwrap();
-        (0..n).map(|i| address.draw(&mut Seed::new(40).child(i).draws(), sectors, 0)).collect()
+        (0..n).map(|i| draw(&mut address, &mut Seed::new(40).child(i).draws(), sectors, 0)).collect()
     }
 
     /// Chi-squared of counts against equal shares.
@@ -164,8 +173,8 @@ mod tests {
             AddressSpec::HotMembers { weights: vec![3.0, 1.0, 1.0], chunk_bytes: bytes },
             AddressSpec::HotMembers { weights: vec![0.0, 1.0], chunk_bytes: bytes },
             AddressSpec::Strided { stride_bytes: 3 * bytes },
-            AddressSpec::Mixed { sequential: 0.3, local: 0.4, local_sd_bytes: Some(2.5 * bytes as f64) },
-            AddressSpec::Mixed { sequential: 0.1, local: 0.9, local_sd_bytes: Some(1e12) },
+            AddressSpec::Mixed { sequential: 0.3, local: 0.4, local_sd_bytes: Some(2.5 * bytes as f64), alike: false },
+            AddressSpec::Mixed { sequential: 0.1, local: 0.9, local_sd_bytes: Some(1e12), alike: true },
             AddressSpec::Listed { offset_bytes: vec![5 * bytes, 0, 7 * bytes, bytes] },
             AddressSpec::AlignedStripe { stripe_bytes: 4 * bytes, chunk_bytes: bytes },
         ]
@@ -187,7 +196,7 @@ mod tests {
                     let mut rng = Seed::new(seed).child(i).draws();
                     // Half of the requests of any length, half of the longest.
                     let sectors = if i % 2 == 0 { longest } else { 1 + (rng.unit() * share * longest as f64) as u64 };
-                    let start = address.draw(&mut rng, sectors.min(longest), i as u32 % streams);
+                    let start = draw(&mut address, &mut rng, sectors.min(longest), i as u32 % streams);
                     prop_assert!(start + sectors.min(longest) <= capacity, "{spec:?} {start} + {sectors} in {capacity}");
                 }
             }

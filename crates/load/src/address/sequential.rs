@@ -56,7 +56,7 @@ impl Sequential {
 
 #[cfg(test)]
 mod tests {
-    use crate::address::test_support::{site, starts};
+    use crate::address::test_support::{draw, site, starts};
     use crate::address::{Address, AddressSpace};
     use crate::spec::AddressSpec;
     use raidlab_types::Seed;
@@ -75,7 +75,7 @@ mod tests {
         let site = AddressSpace { sector_bytes: 512, capacity_sectors: 32, streams: 3, align_bytes: Some(1024) };
         let mut address = Address::new(&spec, "a", site).unwrap();
         let mut rng = Seed::new(1).draws();
-        let mut draw = |stream| address.draw(&mut rng, 4, stream);
+        let mut draw = |stream| draw(&mut address, &mut rng, 4, stream);
         assert_eq!([draw(0), draw(2), draw(1), draw(2), draw(2), draw(0)], [0, 20, 10, 24, 20, 4]);
     }
 

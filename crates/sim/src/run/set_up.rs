@@ -141,7 +141,7 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
         let longest = config.policy.merge_bytes / u64::from(sector_bytes);
         let blocks = merging.then(|| BlockLayer::new(longest, u64::from(sector_bytes)));
         let mut array = Array::new(layout, config.policy);
-        array.use_stripe_caches();
+        array.expect_no_bytes();
         array.write_superblocks();
         let outages =
             Outages::new(&mut array, &config.missing, &config.events, config.rebuild, Seed::new(config.seed))?;

@@ -160,9 +160,9 @@ def _address(job: _Job, cell: DirectCell, least: int, lengths: list[int], sector
     unknown = {
         "hot_members": "fio knows no columns of chunks",
         "listed": "fio's jobs hold no list of places",
-        "mixed": "fio knows no requests near the last one",
+        "mixed": "fio knows no requests near the last one, and none that are like it",
     }
-    if address.kind in unknown and not (address.kind == "mixed" and address.local == 0):
+    if address.kind in unknown and not (address.kind == "mixed" and address.local == 0 and not address.alike):
         accepted = "uniform, zipf, sequential, strided or aligned_stripe"
         raise CannotExportError("workload.address.kind", unknown[address.kind], address.kind, accepted)
     if address.kind == "zipf":

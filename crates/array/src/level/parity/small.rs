@@ -78,6 +78,7 @@ impl ParityLayout {
             let piece = Piece { space, offset, sectors };
             let write = planner.leaf_operation(update.leaf, OpKind::Write, extent(&update), piece, update.read);
             planner.pair_read(update.read, write);
+            planner.follow_read(update.read, write);
             if link != NONE {
                 planner.edge(link, write);
             }
@@ -129,7 +130,7 @@ mod tests {
     use crate::layout::Layout;
     use crate::level::Level;
     use crate::plan::{MemberViews, Plan, Planner, Scratch, Space, Transfer, NONE};
-    use crate::{ParityWrite, Policy, Rotation, Tree};
+    use crate::{ParityWrite, Policy, Rotation, Tree, WriteAfter};
 
     /// The plan of a write, made the one way or the other; `None` where the small way declines.
     fn plan(layout: &Layout, policy: &Policy, transfer: Transfer, small: bool) -> Option<Plan> {
@@ -163,7 +164,12 @@ mod tests {
             let members = tree.leaves();
             let layout = Layout::new(&tree, &vec![4 * 2 * members as u64; members], 1).unwrap();
             for tie in [ParityWrite::ReadModifyWrite, ParityWrite::ReconstructWrite] {
-                let policy = Policy { parity_write_tie: tie, ..Policy::default() };
+                // With edges from reads to writes in one of the two.
+                let write_after = match tie {
+                    ParityWrite::ReadModifyWrite => WriteAfter::OwnRead,
+                    _ => WriteAfter::AllReads,
+                };
+                let policy = Policy { parity_write_tie: tie, write_after, ..Policy::default() };
                 for lba in 0..layout.user_sectors() - 4 {
                     for sectors in 1..=4 {
                         let transfer = Transfer { child: 0, lba, sectors, space: Space::User, offset: 3, link: NONE };
