@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from raidlab.api import analyse, choice_of, run_study, with_prices, write_report
@@ -12,7 +13,7 @@ from raidlab.errors import InputError
 from raidlab.published.quantities import KINDS, Reading, Source
 from raidlab.published.quantities.kind import Kind
 from raidlab.published.rules import choice_json, choice_text, load_choice, load_prices, make_choice
-from raidlab.results import Run
+from raidlab.results import Run, load_run
 from raidlab.study import load_study
 from raidlab.study.words import Table
 
@@ -111,6 +112,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def _study(run: Run) -> Path:
     return run.folder.parents[1] / "study.toml"
+
+
+def test_disks_of_the_user_have_no_prices_of_the_study(run: Run, tmp_path: Path) -> None:
+    own = load_run(run.folder)
+    vars(own)["cells"] = run.cells.with_columns(target=pl.lit("live"))
+    plan = load_choice(_study(run))
+    found = make_choice(plan, analyse(own))
+    assert found.target == "live" and found.prices == {}
+    assert all(row.value("speed") and row.value("cost") is None for row in found.rows)
+    assert [answer.verdict for answer in found.answers] == ["borne out", *["not answered"] * 4]
+    unpriced = "Prices of disks of your own are not known; --prices FILE has them."
+    assert [unpriced in answer.sentence for answer in found.answers] == [False, True, True, False, True]
+    assert unpriced in choice_text(found)
+    (tmp_path / "mine.toml").write_text('dated = "2026-11"\n[price]\ndisk = 50\n', encoding="utf-8")
+    priced = make_choice(plan, analyse(own), load_prices(tmp_path / "mine.toml", plan))
+    assert priced.prices == {"disk": 50, "mirroring": 40}, "one that is not named stays the study's, and is told to be"
 
 
 def test_rules_are_answered_with_what_was_run(run: Run) -> None:

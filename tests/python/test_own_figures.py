@@ -18,7 +18,7 @@ from raidlab.report.figures.bars import labels_of
 from raidlab.report.figures.chart import Mark, columns_for
 from raidlab.report.figures.own import metrics_of, places_of
 from raidlab.report.figures.style import COLOURS, colours_of, shapes_of
-from raidlab.results import Run
+from raidlab.results import Run, load_run
 from raidlab.results.foreign import read_foreign
 from raidlab.study import load_study, study_names
 from raidlab.study.figure import StudyFigure
@@ -424,3 +424,16 @@ def test_a_line_of_a_scan_has_the_colour_of_the_array_that_it_is_like() -> None:
     }
     assert len({shapes[name] for name in colours}) == 4 and shapes["RAID 5, reads"] == shapes_of(places)["raid5"]
     assert scan._looks(study, partial.lines)[0] == {"RAID 5": of_5}
+
+
+def test_a_caption_names_lines_of_the_study_that_were_not_run(run: Run) -> None:
+    def caption(run: Run) -> str:
+        return next(one.caption for one in make_figures(analyse(run)) if one.title == "Figure 1: reads")
+
+    assert "Not run" not in caption(run)
+    part = load_run(run.folder)
+    is_cut = pl.col("interrupted") | (pl.col("array") == "striped")
+    vars(part)["cells"] = run.cells.with_columns(interrupted=is_cut)
+    assert caption(part).endswith("Not run here: striped.")
+    vars(part.study.array[1])["on"] = ["emulated"]
+    assert "Not run" not in caption(part), "it is for another target"

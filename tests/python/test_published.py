@@ -50,7 +50,7 @@ from raidlab.report.published import standing_of
 from raidlab.results import Run, load_run
 from raidlab.study import load_study, study_names
 from raidlab.study.mapping import load_mapping
-from raidlab.study.published import half_unit, read_claims
+from raidlab.study.published import half_unit, read_claims, read_tables
 
 CLI = [sys.executable, "-c", "from raidlab.cli import main\nif __name__ == '__main__': main()"]
 
@@ -708,3 +708,14 @@ def test_ou_evaluates_every_order_that_a_simulation_can(tmp_path: Path) -> None:
     # Every figure of the study is drawn.
     drawn = {figure.key for figure in make_figures(analyse(run), comparison)}
     assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn
+
+
+def test_a_quick_run_of_uselton2000_times_enough_of_its_largest_blocks() -> None:
+    loaded = load_study("uselton2000")
+    assert loaded.study.original is not None and loaded.study.original.quick is not None
+    measure = loaded.study.original.quick.measure
+    assert measure is not None and measure.duration is not None
+    [table] = read_tables(loaded.file.parent / "published", "figure11.csv")
+    [rate] = [float(line["write_rate_mb_s"]) for line in table.rows if line["block_size_kb_printed"] == "2048"]
+    # Only whole ones count: of fewer than 50 one is 2 % of the rate.
+    assert rate / 2 * measure.duration / 1e9 >= 50

@@ -58,6 +58,9 @@ class RuleAnswer:
     sentence: str
 
 
+UNPRICED = "Prices of disks of your own are not known; --prices FILE has them."
+
+
 @dataclass(frozen=True)
 class Turn:
     """What another price would change: from a factor on another candidate is first by a figure."""
@@ -84,7 +87,7 @@ class Choice:
     """The arrays that were not."""
     answers: list[RuleAnswer]
     prices: dict[str, float]
-    """Those that hold."""
+    """Those that hold; none of disks of the user's whose prices are not known."""
     currency: str
     dated: str
     own_prices: tuple[str, ...]
@@ -112,7 +115,8 @@ def make_choice(
 ) -> Choice:
     """The Choice section of a run, on its first target with a candidate by default.
 
-    The study's own prices hold where the user's say nothing. ``others`` are candidates whose figures come from other
+    The study's own prices hold where the user's say nothing; of the user's own disks they hold only beside some of the
+    user's. ``others`` are candidates whose figures come from other
     runs: by their short names, the run and the array there.
     """
     arrays = {candidate.array for candidate in plan.candidate.values()}
@@ -124,7 +128,8 @@ def make_choice(
         of_other = next((point.target for point in other.points if point.array == array), "")
         stands[name] = (Source(other, of_other, other.run.folder), array)
     measured = {name: _measured(plan, stands[name]) for name in plan.candidate}
-    cost = {**plan.price, **(prices.price if prices is not None else {})}
+    is_priced = prices is not None or chosen != "live"
+    cost = {**plan.price, **(prices.price if prices is not None else {})} if is_priced else {}
     rows = _rows(plan, measured, cost)
     there = [row for row in rows if row.values]
     return Choice(
@@ -200,6 +205,8 @@ def _answer(rule: Rule, plan: ChoicePlan, rows: list[CandidateFigures], prices: 
     among = [row for row in rows if rule.among is None or row.name in rule.among or row.name in rule.choose]
     known = [row for row in among if row.value(by) is not None]
     mine = [row for row in known if row.name in rule.choose]
+    if not prices and _depends(plan, by, _is_priced):
+        return RuleAnswer(rule, "not answered", f"It is by {figure.in_a_sentence}. {UNPRICED}")
     if not mine or len(known) < 2:
         arrays = ", ".join(plan.candidate[name].array for name in rule.choose)
         return RuleAnswer(rule, "not answered", f"Nothing to set {arrays} against was run, or it was not run itself.")
@@ -252,6 +259,8 @@ def _by_expression(
     }
     known = {**prices, **{name: reading.value for name, reading in readings.items()}}
     missing = sorted(expression.names - set(known))
+    if not prices and any(_is_of_prices(plan, name) for name in missing):
+        return RuleAnswer(rule, "not answered", UNPRICED)
     if missing:
         return RuleAnswer(rule, "not answered", f"The run has no {', '.join(missing)}.")
     exact = {
@@ -349,6 +358,12 @@ def _depends(plan: ChoicePlan, figure: str, on: Callable[[ChoicePlan, str], bool
 def _is_priced(plan: ChoicePlan, figure: str) -> bool:
     text = plan.figure[figure].value
     return text is not None and not read(text).names.isdisjoint(plan.price)
+
+
+def _is_of_prices(plan: ChoicePlan, name: str) -> bool:
+    """Whether a name of a rule is a price, or a candidate's figure that prices go into."""
+    figure = name.rpartition("_")[0]
+    return name in plan.price or (figure in plan.figure and _depends(plan, figure, _is_priced))
 
 
 def _is_measured(plan: ChoicePlan, figure: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from raidlab.published.rules.make import CandidateFigures, Choice
+from raidlab.published.rules.make import UNPRICED, CandidateFigures, Choice
 from raidlab.wrapping import WIDTH, wrapped
 
 NOTHING = "-"
@@ -65,7 +65,7 @@ def mark(choice: Choice, row: CandidateFigures, figure: str) -> str:
 def prices_line(choice: Choice) -> str:
     """Which prices hold, whose they are, and of when."""
     if not choice.prices:
-        return "No prices go into this."
+        return UNPRICED if choice.plan.price else "No prices go into this."
     told = ", ".join(f"{name} {value:g}" for name, value in choice.prices.items())
     theirs = [name for name in choice.prices if name not in choice.own_prices]
     whose = "the study's own" if not choice.own_prices else "yours"

@@ -2,7 +2,8 @@
 
 Invariants:
 
-- A figure is drawn for each target on which at least one of its lines was run; what was not run is left out.
+- A figure is drawn for each target on which at least one of its lines was run; what was not run is left out, and named
+  in the caption.
 - A line keeps its colour and shape in all panels of a figure, and in all figures of lines that a study asks for.
 """
 
@@ -112,8 +113,22 @@ def own_figures(
             printed = printed_of(published, source_of(analysis, target), spec.reference)
             patterns = [*spec.printed, *(pattern for one in spec.series for pattern in one.printed)]
             if made := tuple(panels(analysis, spec, target, printed.only(patterns))):
-                text = " ".join(part for part in (caption, spec.note) if part)
+                text = " ".join(part for part in (caption, spec.note, _not_run(analysis, spec, target)) if part)
                 yield Figure(kind, own_key(spec, target), f"{spec.number}: {spec.title}", text, made)
+
+
+def _not_run(analysis: Analysis, spec: StudyFigure, target: str) -> str:
+    """Which lines of the study's own are not there: its title may speak of them."""
+    lines = [*((name, [name]) for name in spec.arrays), *((one.name or one.array, [one.array]) for one in spec.also)]
+    lines += [(line.name, line.arrays) for line in spec.lines]
+    # What is only for other targets than its own hardware is no line of the study's.
+    own = {target, "original" if analysis.run.study.original else "sim"}
+    asked = {one.name for one in analysis.run.study.array if not one.on or own & set(one.on)}
+    missing = {name: None for name, arrays in lines if asked & set(arrays)}
+    for name, arrays in lines:
+        if any(analysis.swept(target, array=array) for array in arrays):
+            missing.pop(name, None)
+    return f"Not run here: {', '.join(missing)}." if missing else ""
 
 
 def of_repeats(analysis: Analysis, words: str) -> str:

@@ -1,7 +1,8 @@
 """Columns of printed tables as bars, in the order of the print: what comes out here, and over it what was printed.
 
 A bar is a row of the table, called after the array that it speaks of; where several rows speak of one, after what tells
-them apart. Of a row that no run tells of there is only what was printed; on hardware of the user's only ours.
+them apart. Of a row that no run tells of there is only what was printed; on hardware of the user's only ours, and
+nothing that rests on printed prices.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare import PublishedComparison, PublishedRow
 from raidlab.published.compare.evaluate import CLAIMS
+from raidlab.published.quantities import printed as printed_number
 from raidlab.report.figures.chart import Mark
 from raidlab.report.figures.figure import Figure, Panel
 from raidlab.report.figures.own import own_figures
@@ -30,7 +32,7 @@ def figures(analysis: Analysis, published: PublishedComparison | None = None) ->
 def _panels(_analysis: Analysis, spec: StudyFigure, _target: str, printed: Printed) -> Iterator[Panel]:
     for index, pattern in enumerate(spec.printed):
         rows = [row for row in rows_named(printed.rows, [pattern]) if list(hollow_marks(row, Mark("", 0.0)))]
-        rows = [row for row in rows if row.value is not None or not printed.is_elsewhere]
+        rows = [row for row in rows if not printed.is_elsewhere or is_of_run(row)]
         names = _names(rows)
         marks: list[Mark] = []
         over: list[Mark] = []
@@ -46,6 +48,11 @@ def _panels(_analysis: Analysis, spec: StudyFigure, _target: str, printed: Print
             axis = f"{title} ({rows[0].published.unit})"
             said = of_bars({mark.line: mark.value for mark in marks}, axis) + in_words(over)
             yield Panel(title, bars_chart(marks, over, axis, title, names), said)
+
+
+def is_of_run(row: PublishedRow) -> bool:
+    """Whether all of a row was run here: what was printed, such as a price, is not of the user's hardware."""
+    return row.value is not None and all(measure["kind"] != printed_number.KIND.kind for measure in row.measures)
 
 
 def _names(rows: Sequence[PublishedRow]) -> list[str]:
