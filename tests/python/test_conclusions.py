@@ -364,6 +364,8 @@ def test_of_alternatives_those_stand_first_for_which_the_whole_holds() -> None:
 class _Load:
     """A point whose repeats are numbers."""
 
+    is_served = True
+
     def __init__(self, rows: Sequence[float]) -> None:
         self.rows = tuple(rows)
 

@@ -69,6 +69,11 @@ class Point:
         """Each of its repeats as a point by itself."""
         return [replace(self, rows=(row,)) for row in self.rows]
 
+    @property
+    def is_served(self) -> bool:
+        """Whether something completed in every repeat; one in which nothing did was too short for a rate."""
+        return all(row["all_requests"] for row in self.rows)
+
     def of_repeats(self, numbers: Sequence[int]) -> Point:
         """Some of its repeats as a point by themselves.
 

@@ -136,7 +136,7 @@ def over_repeats(points: Sequence[Point], take: Callable[[Sequence[Point]], floa
         return None
     repeats = min(len(point.rows) for point in points)
     found = Reading.over(value, pseudo_values(repeats, lambda kept: take([point.of_repeats(kept) for point in points])))
-    return replace(found, is_told=all(row["all_requests"] for point in points for row in point.rows))
+    return replace(found, is_told=all(point.is_served for point in points))
 
 
 def each_of(repeats: Sequence[Mapping[str, Operand]], take: Callable[[Mapping[str, Operand]], float]) -> list[float]:
