@@ -253,9 +253,12 @@ def test_batches_are_long_enough_and_begin_with_the_longest() -> None:
     first = runner._batch(4)
     assert [one.key for one in first[:3]] == [999, 998, 997]
     assert 1.0 <= sum(one.work for one in first) / 400_000.0 <= dask.BATCH_S + 1.0
-    # Few that are left are shared out, rather than all given to one.
-    runner._waiting = runner._waiting[:8]
+    # Few that are left are shared out, rather than all given to one, unless they take no time worth the task.
+    few = runner._waiting[:8]
+    runner._waiting, runner._work_per_s = [*few], 4_000.0
     assert len(runner._batch(4)) == 2
+    runner._waiting, runner._work_per_s = [*few], 400_000.0
+    assert len(runner._batch(4)) == 8
     assert work_of(_request(100, 4)) == 400.0
 
 

@@ -18,10 +18,11 @@ from conftest import unmount
 from raidlab.cli.app import app
 from raidlab.errors import RaidlabError
 from raidlab.measure.probe import ProbeAnswer, ProbeRequest, probe_simulated
-from raidlab.measure.probe.ask import PAGE, ProbeTest
+from raidlab.measure.probe.ask import LISTED, PAGE, ProbeTest, asked_test
 from raidlab.measure.probe.hypotheses import ArrayShape, Hypothesis, shapes
+from raidlab.measure.probe.judge import Judge
 from raidlab.measure.probe.picture import picture
-from raidlab.measure.probe.predict import Reach, shares_of
+from raidlab.measure.probe.predict import Predictor, Reach, shares_of
 from raidlab.measure.probe.words import as_document, sentence
 from raidlab.study.cell import CellCache
 from raidlab.study.device import DeviceModel, load_device
@@ -282,3 +283,35 @@ def test_mistakes_are_one_line(tmp_path: Path) -> None:
     ):
         status, text = command("probe", *words)
         assert (status, said in text) == (2, True), (words, text)
+
+
+@pytest.mark.parametrize("truth", [array("raid6", 5, "right_symmetric", 64), array("raid5", 5, "left_symmetric", 64)])
+def test_writes_of_part_of_a_stripe_are_predicted_where_they_were_asked(truth: Hypothesis) -> None:
+    model = device("fixed-100us")
+    predictor = Predictor(model.parameters, rotating=False)
+    target = predictor.box(truth, seed=1)
+    test = ProbeTest("writes of two chunks", 128 * KIB, op="write", size_bytes=128 * KIB, depth=16)
+    off: dict[str, list[float]] = {"anywhere": [], "there": []}
+    for seed in range(5):
+        starts = test.starts(target.capacity_bytes, LISTED, seed)
+        asked = asked_test(test, starts, target.ask(test, starts))
+        off["anywhere"].append(abs(predictor.log_rate(test, truth) - asked.log_rate))
+        off["there"].append(abs(predictor.log_rate_at(asked, truth) - asked.log_rate))
+    # Members that take the same time each: where the requests begin is all that is left to chance.
+    assert max(off["there"]) < 1e-9 and max(off["anywhere"]) > 0.05
+    # An array that is smaller is asked as well, within its end.
+    smaller = Hypothesis(ArrayShape("raid1", 2))
+    assert predictor.box(smaller).capacity_bytes < target.capacity_bytes
+    assert predictor.log_rate_at(asked, smaller) == pytest.approx(predictor.log_rate(test, smaller), abs=0.1)
+
+
+def test_the_likeliest_are_held_to_the_places_that_were_asked() -> None:
+    model = device("fixed-100us")
+    truth, other = array("raid6", 5, "right_symmetric", 64), array("raid6", 5, "left_symmetric", 64)
+    judge = Judge([truth, other], Predictor(model.parameters, rotating=False), known=True)
+    test = ProbeTest("writes of a page", PAGE, op="write", depth=16)
+    target = judge.predictor.box(truth, seed=1)
+    starts = test.starts(target.capacity_bytes, LISTED, 7)
+    judge.add(asked_test(test, starts, target.ask(test, starts)))
+    judge.settle(0.0)
+    assert judge.residuals(judge.found.index(truth))[0] == pytest.approx(0.0, abs=1e-6)

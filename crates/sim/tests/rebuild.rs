@@ -348,3 +348,28 @@ fn alone_md_lets_all_end_after_each_sixteenth_and_writes_superblocks() {
         assert!((count as f64 / expected - 1.0).abs() < 0.02, "{count} {what}, {expected} expected");
     }
 }
+
+#[test]
+fn a_check_in_the_stripe_cache_rests_for_superblocks_after_each_sixteenth() {
+    let policy = Policy {
+        parity_row_bytes: 4 * KIB,
+        stripe_cache_size: 256,
+        merge_bytes: 1280 * KIB,
+        plug: true,
+        ..Policy::default()
+    };
+    let config = closed(Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric), fixed(5000.0), random(1.0, 4096), 1);
+    let disk = r#"{"kind": "fixed", "capacity_bytes": 67108864, "read_us": 5000, "write_us": 5000,
+        "scheduler": "kyber_batches"}"#;
+    let devices = vec![serde_json::from_str(disk).expect("a device")];
+    let check = MemberEventSpec::scrub(0, ScrubKind::Check, RebuildThrottle::MD);
+    let events = vec![MemberEventSpec { watch: Some(0), ..check }];
+    let result = run(&alone(SimConfig { policy, devices, events, ..config }, 600.0)).expect("a run");
+    // The steps are a row longer than a sixteenth, and what is left after the last is noted by its end.
+    assert!(reads_and_writes(&result).iter().all(|&(_, superblocks)| superblocks == 15), "{:?}", result.members);
+    // Each takes a write's time, in which nothing is read.
+    let busy = result.members.iter().map(|member| member.totals.busy_ns).max().expect("members");
+    let reads = result.members.iter().map(|member| member.totals.reads).max().expect("members");
+    assert_eq!(busy, (reads + 15) * 5_000_000);
+    assert!(result.scrubs[0].elapsed_ns >= busy, "{:?}", result.scrubs);
+}

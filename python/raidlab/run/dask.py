@@ -6,7 +6,8 @@ Invariants:
 
 - A worker that has another engine than this process is refused, before anything begins and with every batch: two
   engines in one run would be two experiments.
-- A batch takes a second or more, so that what Dask costs a task does not show; the longest cells go first.
+- A batch takes a second or two, and at the end of a sweep half a second at least, so that what Dask costs a task
+  does not show; the longest cells go first.
 - A worker that dies is Dask's to replace, and its batch is run elsewhere. The cells of a batch that has cost too many
   workers are suspects, for what waited beside the guilty one counts as well: each has the cluster to itself once, and
   one that kills its workers then is lost, by name.
@@ -24,6 +25,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Hashable
+from functools import partial
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -38,9 +40,9 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 _LOOK_EVERY_S = 0.1
-_COUNT_EVERY_S = 1.0
+_COUNT_EVERY_S = 5.0
 _PATIENCE_S = 10.0
-BATCH_S = 2.0
+BATCH_S, _LEAST_BATCH_S = 2.0, 0.5
 # Batches a thread of the cluster: one that runs, one that waits beside it.
 _AHEAD = 2
 # Until the first batches have said how fast the cluster is: requests a second and member of an array.
@@ -243,22 +245,22 @@ class DaskRunner:
         return self._counted
 
     def _submit(self, batch: list[_Asked]) -> Future[BatchAnswer]:
-        future = self._cluster.client.submit(
-            run_batch, [one.request for one in batch], engine_digest(), pure=False, key=_task_name()
-        )
+        # As one thing: of arguments Dask looks at every text, for it might name another task.
+        task = partial(run_batch, [one.request for one in batch], engine_digest())
+        future = self._cluster.client.submit(task, pure=False, key=_task_name())
         self._running[future] = batch
         future.add_done_callback(self._ended.put)
         return future
 
     def _batch(self, most: int) -> list[_Asked]:
-        """The longest cells that wait, as many as take long enough, and no more than leave the others some."""
+        """The longest cells that wait, as many as take long enough; of these, such as leave the others some."""
         if not self._is_sorted:
             self._waiting.sort(key=lambda one: one.work)
             self._is_sorted = True
         share = math.ceil(len(self._waiting) / most)
         batch: list[_Asked] = []
         seconds = 0.0
-        while self._waiting and len(batch) < share and seconds < BATCH_S:
+        while self._waiting and seconds < (BATCH_S if len(batch) < share else _LEAST_BATCH_S):
             batch.append(self._waiting.pop())
             seconds += batch[-1].work / self._work_per_s
         return batch

@@ -20,7 +20,7 @@ use super::scrub::is_within;
 use super::{join, split, Array, ArrayOp, Event, Owner, OF_ARRAY};
 use crate::layout::{Layout, NodeId};
 use crate::level::{for_level, Level, Personality};
-use crate::plan::{place, Body};
+use crate::plan::{place, Body, MemberViews};
 use crate::policy::MemberState;
 use raidlab_types::number::usize_from;
 use raidlab_types::{Extent, Instant, LeafId, OpError, OpKind, Operation, Request, RequestKind};
@@ -299,6 +299,15 @@ impl ResyncGate {
     }
 }
 
+/// Queues the write of a superblock to each member below a node; how many there are.
+fn queue_superblocks(layout: &Layout, views: &MemberViews, node: NodeId, ready: &mut VecDeque<(u32, u32)>) -> u32 {
+    let members = (0..).zip(&views.leaves).filter(|(_, view)| view.writes()).map(|(leaf, _)| leaf);
+    let below = members.filter(|&leaf| is_within(layout, node, layout.node_of(leaf)));
+    let before = ready.len();
+    ready.extend(below.map(|leaf| (SUPERBLOCKS, leaf)));
+    place(ready.len() - before)
+}
+
 impl Array {
     /// Gives every volume the gate of the policy, where it can have one.
     pub(super) fn set_up_gates(&mut self) {
@@ -373,13 +382,18 @@ impl Array {
         }
         gate.late.push_back((window, node, result));
         if gate.thread == Thread::IsToWrite {
-            let members = (0..).zip(&self.views.leaves).filter(|(_, view)| view.writes());
-            let within = |&leaf: &LeafId| is_within(&self.layout, gate.node, self.layout.node_of(leaf));
-            let before = self.ready.len();
-            self.ready.extend(members.map(|(leaf, _)| leaf).filter(within).map(|leaf| (SUPERBLOCKS, leaf)));
-            gate.thread = Thread::Writes(place(self.ready.len() - before));
+            gate.thread = Thread::Writes(queue_superblocks(&self.layout, &self.views, gate.node, &mut self.ready));
         }
         true
+    }
+
+    /// Has the thread of a volume's stripe cache write superblocks before it looks at rows again.
+    pub(super) fn write_superblocks_of_cache(&mut self, volume: usize) {
+        let node = self.layout.volume_node(volume);
+        let count = queue_superblocks(&self.layout, &self.views, node, &mut self.ready);
+        if let Some(cache) = self.caches[volume].as_mut() {
+            cache.wait_for_superblocks(count);
+        }
     }
 
     /// The write of a member's superblock.
@@ -398,6 +412,9 @@ impl Array {
         if result.is_err() && self.views.leaf(leaf).writes() {
             self.set_member_state(leaf, MemberState::Failed);
             self.events.push_back(Event::MemberFailed { leaf });
+        }
+        if let Some(cache) = self.caches.iter_mut().flatten().find(|cache| cache.leaves().contains(&leaf)) {
+            return cache.superblock_done();
         }
         let Some(volume) = self.gate_above(self.layout.node_of(leaf)) else { return };
         let Some(gate) = self.gates[volume].as_mut() else { return };

@@ -167,6 +167,12 @@ impl Rebuild {
         }
     }
 
+    /// Whether superblocks say how far it has come as the next unit begins, where so many bytes of each member had been done
+    /// when a step ended before: after each step, and with the first of a rebuild, that there is one.
+    fn is_noted(&self, noted_bytes: u64) -> bool {
+        self.pace.noted_bytes() > noted_bytes || self.next == 0 && !self.scrubs
+    }
+
     /// The next unit begins.
     fn begin_unit(&mut self, now: Instant, sector_bytes: u64) -> Extent {
         let extent = Extent::new(self.next, self.unit.min(self.end - self.next));
@@ -490,18 +496,24 @@ impl Array {
                     if !rebuild.has_more() {
                         return;
                     }
+                    let noted = rebuild.pace.noted_bytes();
                     if !rebuild.may_begin(self.now, sector_bytes, requests, &self.traffic, &mut self.next_work_at) {
                         return;
                     }
+                    let is_noted = self.writes_superblocks && rebuild.is_noted(noted);
                     if !rebuild.scrubs {
                         cache.set_valid(rebuild.pace.noted_bytes() / sector_bytes / self.row_sectors);
                     }
-                    if !cache.work_on(rebuild.next / self.row_sectors) {
+                    let begins = cache.work_on(rebuild.next / self.row_sectors);
+                    if is_noted {
+                        self.write_superblocks_of_cache(volume);
+                    }
+                    if !begins {
                         return;
                     }
                 }
             }
-            rebuild.begin_unit(self.now, sector_bytes);
+            self.rebuilds[id].begin_unit(self.now, sector_bytes);
             self.units_begun += 1;
         }
     }
@@ -533,16 +545,14 @@ impl Array {
                 }
                 let noted = rebuild.pace.noted_bytes();
                 let may = rebuild.may_begin(self.now, sector_bytes, requests, &self.traffic, &mut self.next_work_at);
-                let is_new_step = rebuild.pace.noted_bytes() > noted;
-                if is_new_step {
+                if rebuild.pace.noted_bytes() > noted {
                     gate.note_step();
-                }
-                // The first says that a member is being rebuilt.
-                if self.writes_superblocks && may && (is_new_step || rebuild.next == 0 && !rebuild.scrubs) {
-                    gate.is_to_write();
                 }
                 if !may {
                     return;
+                }
+                if self.writes_superblocks && rebuild.is_noted(noted) {
+                    gate.is_to_write();
                 }
                 gate.ask(place(id), rebuild.next, (self.now, after_a_jiffy(self.now)));
             } else if !gate.is_asked_by(place(id)) {

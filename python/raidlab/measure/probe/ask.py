@@ -9,6 +9,7 @@ Invariants:
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -87,6 +88,15 @@ def counted_in(test: ProbeTest) -> Counted:
     deeper = max(1, test.depth // _USUAL_DEPTH)
     warm_up = _WARM_UP if test.op == "read" else _WARM_UP_WRITES
     return Counted(warm_up * deeper, _REQUESTS * deeper)
+
+
+class AskedTest(NamedTuple):
+    """A test, what it gave, and what of its requests were counted and where they began."""
+
+    test: ProbeTest
+    log_rate: float
+    starts: list[int]
+    counted: Counted
 
 
 class ProbeSubject(Protocol):
@@ -177,6 +187,15 @@ def rate_in(answer: CellAnswer) -> float:
     A target that did nothing in a test is too slow for it; a cache of the virtual clock may take no time at all.
     """
     return 1e9 * max(answer["all"]["requests"], 1) / max(answer["elapsed_ns"], 1)
+
+
+def asked_test(test: ProbeTest, starts: list[int], answer: CellAnswer) -> AskedTest:
+    """A test with its answer, which says on the real clock how many requests there were."""
+    counted = counted_in(test)
+    if (of_run := answer.get("requests_of_run")) is not None:
+        requests = answer["all"]["requests"]
+        counted = Counted(of_run["completed"] - requests, requests)
+    return AskedTest(test, math.log(rate_in(answer)), starts, counted)
 
 
 def position_words(positions: tuple[int, ...]) -> str:

@@ -17,7 +17,7 @@ from typing import cast
 from raidlab.analysis.model.access_count import accesses
 from raidlab.errors import InputError
 from raidlab.measure.probe.answer import ProbeAnswer, ProbeLine, ProbeRequest, Verdict
-from raidlab.measure.probe.ask import LISTED, PAGE, Counted, ProbeSubject, ProbeTest, rate_in
+from raidlab.measure.probe.ask import LISTED, PAGE, Counted, ProbeSubject, ProbeTest, asked_test, rate_in
 from raidlab.measure.probe.hypotheses import CHUNKS, WRITE_POLICIES, Hypothesis, hypotheses, shapes
 from raidlab.measure.probe.judge import LEAST_SHOWN, MOST_CHI2, SURE, CandidateClass, Judge
 from raidlab.measure.probe.plan import LEAST_PLACES, first_tests, periods_of, pool_of, write_tests
@@ -178,6 +178,7 @@ class Prober:
                 break
             tests.remove(test)
             self._put(judge, test)
+        judge.settle(LEAST_SHOWN)
         return [*pool, *tests], False
 
     def _burst_is_cached(self, judge: Judge) -> bool:
@@ -188,7 +189,10 @@ class Prober:
         return self._counted(test, counted) >= _CACHED * rate_in(likeliest.ask(test, starts, counted))
 
     def _put(self, judge: Judge, test: ProbeTest) -> None:
-        judge.add(test, math.log(self._rate(test)))
+        starts = self._starts(test)
+        answer = self.subject.ask(test, starts)
+        self._seen(answer)
+        judge.add(asked_test(test, starts, answer))
         self.progress.advance()
 
     def _rate(self, test: ProbeTest) -> float:
@@ -196,9 +200,11 @@ class Prober:
         return self._counted(test, None)
 
     def _counted(self, test: ProbeTest, counted: Counted | None) -> float:
+        return self._seen(self.subject.ask(test, self._starts(test), counted))
+
+    def _starts(self, test: ProbeTest) -> list[int]:
         self._number += 1
-        starts = test.starts(self.subject.capacity_bytes, LISTED, self.asked.seed + self._number)
-        return self._seen(self.subject.ask(test, starts, counted))
+        return test.starts(self.subject.capacity_bytes, LISTED, self.asked.seed + self._number)
 
     def _again(self, *, fresh: bool) -> float:
         """Reads a second at many places that were just read, or at as many others."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from raidlab.measure.probe.ask import PAGE, ProbeTest
+from raidlab.measure.probe.ask import PAGE, AskedTest, ProbeTest
 from raidlab.measure.probe.hypotheses import Hypothesis, log_priors
 from raidlab.measure.probe.predict import Predictor
 
@@ -36,14 +36,6 @@ _WORTH_MORE = 1e-3
 # What a model is off by it is off again: more tests than these are no more evidence.
 _INDEPENDENT = 20
 SURE, MOST_CHI2, LEAST_SHOWN = 0.95, 2.0, 0.01
-
-
-@dataclass(frozen=True)
-class AskedTest:
-    """A test, and what it gave."""
-
-    test: ProbeTest
-    log_rate: float
 
 
 @dataclass(frozen=True)
@@ -71,10 +63,10 @@ class Judge:
         self._predicted: Values = np.empty((len(found), 0))
         self._costs: Values = np.zeros(len(found))
 
-    def add(self, test: ProbeTest, log_rate: float) -> None:
+    def add(self, asked: AskedTest) -> None:
         """Take a test into account, and drop what is far behind."""
-        column = np.array([self.predictor.log_rate(test, one) for one in self.found])
-        self.asked.append(AskedTest(test, log_rate))
+        column = np.array([self.predictor.log_rate(asked.test, one) for one in self.found])
+        self.asked.append(asked)
         self._predicted = np.column_stack([self._predicted, column])
         self._weigh()
         score = self._priors - self._costs
@@ -88,6 +80,22 @@ class Judge:
     def _keep(self, kept: npt.NDArray[np.intp]) -> None:
         self.found = [self.found[index] for index in kept]
         self._priors, self._predicted, self._costs = self._priors[kept], self._predicted[kept], self._costs[kept]
+
+    def settle(self, least: float) -> None:
+        """Weigh what is at least so likely by what it gives where the writes of each test really began.
+
+        What writes take depends on which of them happen to meet: the draw that was asked says more than another one.
+        """
+        writes = [number for number, asked in enumerate(self.asked) if asked.test.op == "write"]
+        settled: set[int] = set()
+        # What falls back may leave the lead to others, which are held to the same then.
+        while likely := {int(index) for index in np.flatnonzero(self.probabilities >= least)} - settled:
+            for index in likely:
+                for number in writes:
+                    asked, one = self.asked[number], self.found[index]
+                    self._predicted[index, number] = self.predictor.log_rate_at(asked, one)
+            settled |= likely
+            self._weigh()
 
     def split(self, found: Sequence[Sequence[Hypothesis]]) -> None:
         """Put several hypotheses in the place of each, such as its write policies, which share its prior."""
@@ -120,11 +128,15 @@ class Judge:
         scale = np.median(observed - self._predicted[:, of], axis=1)
         return np.clip(scale, -self._most_scale, self._most_scale) if self.known else np.asarray(scale)
 
-    def _residuals(self) -> Values:
-        observed = np.array([asked.log_rate for asked in self.asked])
+    def _fitted(self) -> Values:
+        """What each hypothesis predicts of the tests asked, in sigma, each with the scale that suits it."""
         scales = {op: self._scales(op) for op in ("read", "write")}
         scale = np.column_stack([scales[asked.test.op] for asked in self.asked])
-        return np.asarray((observed - self._predicted - scale) / self._sigmas([asked.test for asked in self.asked]))
+        return np.asarray((self._predicted + scale) / self._sigmas([asked.test for asked in self.asked]))
+
+    def _residuals(self) -> Values:
+        observed = np.array([asked.log_rate for asked in self.asked])
+        return np.asarray(observed / self._sigmas([asked.test for asked in self.asked]) - self._fitted())
 
     def _weigh(self) -> None:
         costs = np.sum(np.minimum(self._residuals() ** 2, _MOST_RESIDUAL**2), axis=1) / 2
@@ -169,8 +181,8 @@ class Judge:
         """What is left, together where no test of these or of those asked tells arrays apart."""
         order = self.order()[:_MOST_COMPARED]
         ops = {asked.test.op for asked in self.asked}
-        tests = [asked.test for asked in self.asked] + [test for test in pool if test.op in ops]
-        table = self._expected(tests, order)
+        more = self._expected([test for test in pool if test.op in ops], order)
+        table = np.column_stack([self._fitted()[order], more])
         probabilities, residuals = self.probabilities, self._residuals()
         left, found = list(range(len(order))), []
         while left:

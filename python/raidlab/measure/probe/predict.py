@@ -4,7 +4,8 @@ Invariants:
 
 - A prediction is a run of the simulator. Where two arrays give their members the same shares of a test's reads, one run
   serves both; writes are run for each array, but on members of the same shares of starts.
-- The seed of a prediction is never that of the target, so that no draw is shared.
+- The seed of a prediction is never that of the target, so that no draw is shared; but where requests begin may be what
+  the target was asked for, which the probe has drawn itself (`Predictor.log_rate_at`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raidlab.measure.probe.ask import ProbeTest, SimulatedBox, rate_of, simulated_box
+from raidlab.measure.probe.ask import AskedTest, ProbeTest, SimulatedBox, rate_in, rate_of, simulated_box
 from raidlab.measure.probe.hypotheses import Hypothesis
 from raidlab.reading import Plain
 
@@ -98,6 +99,15 @@ class Predictor:
         seeds = _SEEDS[: 1 if self.by_period or test.op == "write" else 2]
         rates = [rate_of(self.box(one, seed), test, seed) for seed in seeds]
         return math.log(sum(rates) / len(rates))
+
+    def log_rate_at(self, asked: AskedTest, one: Hypothesis) -> float:
+        """The logarithm of the requests a second where those of a target began, and as many as were counted."""
+        one = named_first(one)
+        box, test = self.box(one), asked.test
+        # An array that is smaller is asked where it is the same to it.
+        turn = math.lcm(max(one.cycle_bytes, 1), test.period_bytes)
+        whole = (box.capacity_bytes - test.size_bytes) // turn * turn
+        return math.log(rate_in(box.ask(test, [start % whole for start in asked.starts], asked.counted)))
 
     def box(self, one: Hypothesis, seed: int = _SEEDS[0]) -> SimulatedBox:
         """The array itself, to be asked."""

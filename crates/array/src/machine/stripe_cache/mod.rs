@@ -138,6 +138,8 @@ pub(crate) struct StripeCache {
     worker: OwnRow,
     /// Numbers of rows that the array's own work is done with.
     worked: VecDeque<u64>,
+    /// Superblocks that the thread waits for.
+    superblocks: u32,
     /// A member has failed: nothing is begun.
     ends: bool,
 }
@@ -184,6 +186,7 @@ impl StripeCache {
             valid_rows: 0,
             worker: OwnRow::Free,
             worked: VecDeque::new(),
+            superblocks: 0,
             ends: false,
         })
     }
@@ -194,7 +197,7 @@ impl StripeCache {
             if let Some(slot) = self.ready.pop_front() {
                 return Some(slot);
             }
-            if self.ends || !(self.run_thread() || self.resume()) {
+            if self.ends || self.superblocks > 0 || !(self.run_thread() || self.resume()) {
                 return None;
             }
         }
@@ -320,7 +323,7 @@ impl StripeCache {
 
     /// Whether nothing is left of past requests.
     pub(crate) fn is_idle(&self) -> bool {
-        let nothing = self.ready.is_empty() && self.done.is_empty() && self.outstanding == 0;
+        let nothing = self.ready.is_empty() && self.done.is_empty() && self.outstanding + self.superblocks == 0;
         nothing && self.pending.iter().all(|&pages| pages == 0) && (self.ends || self.pool.active == 0)
     }
 

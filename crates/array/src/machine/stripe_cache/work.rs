@@ -37,6 +37,15 @@ impl StripeCache {
         }
     }
 
+    /// The thread writes so many superblocks, and looks at no row before all are written.
+    pub(crate) fn wait_for_superblocks(&mut self, count: u32) {
+        self.superblocks += count;
+    }
+
+    pub(crate) fn superblock_done(&mut self) {
+        self.superblocks -= 1;
+    }
+
     /// It is to begin with no further row.
     pub(crate) fn stop_worker(&mut self) {
         if let OwnRow::Has(id) = std::mem::replace(&mut self.worker, OwnRow::Free) {
