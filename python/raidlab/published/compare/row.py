@@ -31,8 +31,13 @@ PREDICTED: Kind = "predicted"
 _PERCENT_UNITS = ("percent", "%", "points")
 # Beyond these an error is called a miss.
 MISS_PERCENT, MISS_POINTS = 5.0, 3.0
+<<<<<<< HEAD
 # So much of a figure its rounding accounts for at most, in percent.
 _ROUNDING_PERCENT = 5.0
+=======
+# Of a small percentage points are no more than such a share of it.
+_NEAR_SHARE = 0.2
+>>>>>>> figures
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,19 @@ class Published:
     def is_percent(self) -> bool:
         """Whether differences are points."""
         return any(self.unit == word or self.unit.startswith(f"{word} ") for word in _PERCENT_UNITS)
+
+    @property
+    def near_points(self) -> float:
+        """How many points from a printed percentage are near it: 3 of a printed 1 percent would take in four times it.
+
+        Examples
+        --------
+        >>> [Published(text, unit="percent").near_points for text in ("28", "10", "1", "0")]
+        [3.0, 2.0, 0.2, 3.0]
+        """
+        known = [abs(at) for text in (self.value, self.low, self.high) if (at := number(text)) is not None]
+        # What is printed as 0 has no share of itself.
+        return min(MISS_POINTS, _NEAR_SHARE * max(known, default=0.0) or MISS_POINTS)
 
     def ends(self) -> tuple[float, float] | None:
         """Between which two numbers a value may lie without an error; None where no number was printed."""
@@ -172,9 +190,13 @@ class PublishedRow:
     def is_miss(self) -> bool:
         """Whether a claim fails here, a bound is not kept, or a figure lies further off than is called near."""
         if self.verdict == "compared" and self.error is not None:
+<<<<<<< HEAD
             if self.published.is_bound:
                 return self.error != 0.0
             return abs(self.error) > (MISS_POINTS if self.published.is_percent else MISS_PERCENT)
+=======
+            return abs(self.error) > (self.published.near_points if self.published.is_percent else MISS_PERCENT)
+>>>>>>> figures
         return self.verdict == "fails"
 
     @property

@@ -59,7 +59,7 @@ def figures_of(comparison: PublishedComparison) -> Iterator[Figure]:
 def _caption(rows: list[PublishedRow], missed: list[PublishedRow]) -> str:
     said = [
         "One mark a figure, by table: how far it lies beyond half of its last printed digit. Near is within"
-        f" {MISS_PERCENT:g} %, of percentages within {MISS_POINTS:g} points; hollow marks were fitted to."
+        f" {MISS_PERCENT:g} %, of percentages within {MISS_POINTS:g} points and a fifth; hollow marks were fitted to."
     ]
     if missed:
         said.append("Misses are in percent of what was printed, without the allowance of half a digit.")
