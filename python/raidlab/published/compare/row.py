@@ -31,13 +31,10 @@ PREDICTED: Kind = "predicted"
 _PERCENT_UNITS = ("percent", "%", "points")
 # Beyond these an error is called a miss.
 MISS_PERCENT, MISS_POINTS = 5.0, 3.0
-<<<<<<< HEAD
 # So much of a figure its rounding accounts for at most, in percent.
 _ROUNDING_PERCENT = 5.0
-=======
 # Of a small percentage points are no more than such a share of it.
 _NEAR_SHARE = 0.2
->>>>>>> figures
 
 
 @dataclass(frozen=True)
@@ -190,13 +187,9 @@ class PublishedRow:
     def is_miss(self) -> bool:
         """Whether a claim fails here, a bound is not kept, or a figure lies further off than is called near."""
         if self.verdict == "compared" and self.error is not None:
-<<<<<<< HEAD
             if self.published.is_bound:
                 return self.error != 0.0
-            return abs(self.error) > (MISS_POINTS if self.published.is_percent else MISS_PERCENT)
-=======
             return abs(self.error) > (self.published.near_points if self.published.is_percent else MISS_PERCENT)
->>>>>>> figures
         return self.verdict == "fails"
 
     @property
