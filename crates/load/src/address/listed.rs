@@ -57,7 +57,7 @@ impl AddressList {
 
 #[cfg(test)]
 mod tests {
-    use crate::address::test_support::{site, starts};
+    use crate::address::test_support::{draw, site, starts};
     use crate::address::{Address, AddressSpace};
     use crate::spec::AddressSpec;
     use raidlab_types::Seed;
