@@ -306,11 +306,11 @@ def test_a_measure_that_names_nothing_is_an_error_of_its_row(small_run: Run, sma
 
 def test_what_only_a_run_shows_to_have_no_value_names_its_key(small_run: Run, small_folder: Path) -> None:
     file = small_folder / "quantities.toml"
-    file.write_text(QUANTITIES.replace('"4 / 5"', '"4 / (raid10 - raid10)"'), encoding="utf-8")
+    file.write_text(QUANTITIES.replace('"4 / 5"', '"sqrt(0 - raid10)"'), encoding="utf-8")
     row = _rows(small_run, small_folder)["s-formula"]
     assert row.verdict == "error" and row.note.startswith("quantities.toml: claim.s-formula.value: ")
     columns = small_folder / "columns.toml"
-    columns.write_text(COLUMNS.replace("100 * here / base", "here / (base - base)"), encoding="utf-8")
+    columns.write_text(COLUMNS.replace("100 * here / base", "sqrt(0 - here)"), encoding="utf-8")
     row = _rows(small_run, small_folder)["relative:raid0,8:relative"]
     assert row.verdict == "error" and row.note.startswith("columns.toml: table 'rel*.csv', column.relative.value: ")
 
