@@ -44,7 +44,7 @@ fn gone(array: &mut Array, id: OpId) {
 }
 
 /// Completes everything; the results of requests in order.
-fn finish(array: &mut Array, mut ops: Vec<Operation>) -> Vec<(u64, Result<(), RequestError>)> {
+fn finish(array: &mut Array, mut ops: Vec<Operation>) -> Vec<Told> {
     while !ops.is_empty() {
         ops.iter().for_each(|o| done(array, o.id));
         ops = device_ops(array);
@@ -185,13 +185,19 @@ fn two_members_with_a_bad_sector_each_are_read_in_shorter_operations() {
     assert_eq!(array.check_idle(), Ok(()));
 }
 
+/// What was asked of a member.
+type Asked = (u32, OpKind, Extent);
+
+/// What a client was told of a request.
+type Told = (u64, Result<(), RequestError>);
+
 /// Reads `sectors` from `lba`, with sectors of members that cannot be read until they are written; what was asked of members,
 /// by kind and length, and what the client was told.
 fn read_with_bad_sectors(
     array: &mut Array,
     (lba, sectors): (u64, u64),
     bad: &mut Vec<(u32, u64)>,
-) -> (Vec<(u32, OpKind, Extent)>, Vec<(u64, Result<(), RequestError>)>) {
+) -> (Vec<Asked>, Vec<Told>) {
     ask(array, 1, RequestKind::Read, lba, sectors);
     let mut asked = Vec::new();
     let mut ops = device_ops(array);
@@ -230,7 +236,7 @@ fn what_a_read_cannot_read_and_the_others_give_back_is_written_anew() {
         let (first, told) = read_with_bad_sectors(&mut array, (0, 32), &mut bad);
         assert_eq!((told, bad), (vec![(1, Ok(()))], vec![]), "{tree:?}: {first:?}");
         let written: Vec<_> = first.iter().filter(|(_, kind, _)| *kind == OpKind::Write).collect();
-        let is_short = |&&(of, _, extent): &&(u32, OpKind, Extent)| side.contains(&of) && extent.sectors <= 4;
+        let is_short = |&&(of, _, extent): &&Asked| side.contains(&of) && extent.sectors <= 4;
         assert!(written.len() == side.clone().count() && written.iter().all(is_short), "{tree:?}: {written:?}");
         assert!(array.repaired_sectors() == 1 && array.check_idle().is_ok(), "{tree:?}");
         let (again, _) = read_with_bad_sectors(&mut array, (0, 32), &mut vec![]);

@@ -60,7 +60,7 @@ impl Array {
     /// Sectors of a node's children that are written as one: rows, and whole stripes where parity lies below.
     fn whole_of(&self, node: NodeId) -> u64 {
         let node = self.layout.node(node);
-        let below = node.stripe_locks_below.then_some(&node.children[..]).unwrap_or_default();
+        let below = if node.stripe_locks_below { &node.children[..] } else { &[] };
         below.iter().map(|&child| self.layout.node(child).alignment).fold(self.row_sectors, lcm)
     }
 
