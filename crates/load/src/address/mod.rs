@@ -131,11 +131,16 @@ pub(crate) mod test_support {
     use super::*;
     use raidlab_types::{Extent, Lba, Seed};
 
-    /// First sector of a read of so many sectors, the next one of a stream.
-    pub(crate) fn draw(address: &mut Address, rng: &mut CounterRng, sectors: u64, stream: u32) -> Lba {
+    /// Where a read lies that is to have so many sectors, the next one of a stream.
+    pub(crate) fn place(address: &mut Address, rng: &mut CounterRng, sectors: u64, stream: u32) -> Extent {
         let mut request = TaskOperation { extent: Extent::new(0, sectors), ..TaskOperation::NONE };
         address.place(rng, &mut request, stream);
-        request.extent.lba
+        request.extent
+    }
+
+    /// Its first sector.
+    pub(crate) fn draw(address: &mut Address, rng: &mut CounterRng, sectors: u64, stream: u32) -> Lba {
+        place(address, rng, sectors, stream).lba
     }
 
     /// A volume of so many sectors of 512 bytes, one stream.
@@ -196,8 +201,9 @@ mod tests {
                     let mut rng = Seed::new(seed).child(i).draws();
                     // Half of the requests of any length, half of the longest.
                     let sectors = if i % 2 == 0 { longest } else { 1 + (rng.unit() * share * longest as f64) as u64 };
-                    let start = draw(&mut address, &mut rng, sectors.min(longest), i as u32 % streams);
-                    prop_assert!(start + sectors.min(longest) <= capacity, "{spec:?} {start} + {sectors} in {capacity}");
+                    // One that goes on may be as long as the one before instead.
+                    let placed = place(&mut address, &mut rng, sectors.min(longest), i as u32 % streams);
+                    prop_assert!(placed.end() <= capacity, "{spec:?} {placed} of {sectors} in {capacity}");
                 }
             }
         }
