@@ -443,3 +443,29 @@ def test_a_volume_that_stands_says_its_state_itself(tmp_path: Path) -> None:
     file.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="missing: does not go with a volume"):
         load_study(file)
+
+
+LATENT = """\
+events = [{ at = "0s", unreadable = 1, places = 200 }%s]
+rebuild = { throttle = { kind = "share", fraction = 1 }, watch = "2s" }
+"""
+
+
+@pytest.mark.parametrize("is_scrubbed", [True, False])
+def test_a_rebuild_that_meets_what_cannot_be_read_stops_and_says_so(tmp_path: Path, is_scrubbed: bool) -> None:
+    scrub = ', { at = "1s", scrub = "check", throttle = { kind = "share", fraction = 1 } }' if is_scrubbed else ""
+    events = LATENT % (scrub + ', { at = "60s", fail = 2 }')
+    text = _study(tmp_path, "raid5(5, chunk=64KiB)", [2]).read_text(encoding="utf-8").replace("missing = [2]", events)
+    text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "120s" }')
+    text = text.replace("read_us = 100, write_us = 100", "read_us = 4000, write_us = 4000")
+    file = tmp_path / "study.toml"
+    file.write_text(text, encoding="utf-8")
+    findings = {one.check: one for one in run_checks(analyse(run_study(file, out=tmp_path / "runs")))}
+    rebuild, unreadable = findings["rebuild"], findings["unreadable"]
+    if is_scrubbed:
+        assert (rebuild.verdict, unreadable.verdict) == ("PASS", "PASS")
+        assert " 0 KiB still cannot be read. Requests failed: 0." in unreadable.evidence
+        return
+    assert rebuild.verdict == "INVALID" and "DATA LOST: member 2 failed at 60.0 s" in rebuild.evidence
+    assert "scrub" in rebuild.mend and unreadable.verdict == "WARN"
+    assert " 0 KiB still" not in unreadable.evidence and "Requests failed: 0." not in unreadable.evidence

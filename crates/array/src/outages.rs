@@ -153,6 +153,9 @@ pub struct RebuildResult {
     pub elapsed_ns: u64,
     /// Whether it is whole.
     pub is_over: bool,
+    /// When it was given up, if it was: too little could be read of the others.
+    #[serde(skip)]
+    pub stopped_ns: Option<u64>,
 }
 
 /// How far a scrub has come, and what it has found.
@@ -178,15 +181,15 @@ pub struct ScrubResult {
     pub left_out_bytes: u64,
 }
 
-/// What could not be read of members, in sectors.
+/// What could not be read of members, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct UnreadableResult {
     /// All of it.
-    pub sectors: u64,
-    /// That has been written since, for whatever reason.
-    pub written: u64,
-    /// That was met by a read and written anew from the others; whoever meets a sector twice counts it twice.
-    pub repaired: u64,
+    pub bytes: u64,
+    /// That was met by a request and written anew from the others; whoever meets a sector twice counts it twice.
+    pub repaired_bytes: u64,
+    /// That still cannot be read, of members that are there.
+    pub left_bytes: u64,
 }
 
 /// A member failed while so many others held not yet what they should that something can be given back no more.
@@ -234,6 +237,7 @@ struct Place {
     failed_at: Option<Instant>,
     begun_at: Option<Instant>,
     whole_at: Option<Instant>,
+    stopped_at: Option<Instant>,
 }
 
 /// A scrub that has begun.
@@ -260,9 +264,8 @@ pub struct Outages {
     dead: Vec<LeafId>,
     /// Sectors of members' data areas that cannot be read until they are written.
     unreadable: BTreeSet<(LeafId, Lba)>,
-    /// How many of them there were, and have been written since.
+    /// How many of them there were.
     spoiled: u64,
-    written: u64,
     /// Where they lie.
     seed: Option<Seed>,
     data_loss: Option<DataLoss>,
@@ -293,12 +296,12 @@ impl Outages {
                     replaced.map_err(|error| SpecError::new("missing", error.to_string()))?;
                 }
                 let begun_at = Some(Instant::ZERO);
-                outages.places.push(Place { leaf, failed_at: None, begun_at, whole_at: None });
+                outages.places.push(Place { leaf, failed_at: None, begun_at, whole_at: None, stopped_at: None });
             }
         }
         for event in events {
             if let Some(leaf) = event.fail {
-                outages.places.push(Place { leaf, failed_at: None, begun_at: None, whole_at: None });
+                outages.places.push(Place { leaf, failed_at: None, begun_at: None, whole_at: None, stopped_at: None });
             }
             event.step().into_iter().for_each(|step| outages.plan(Instant::from_ns(event.at), step));
         }
@@ -360,7 +363,6 @@ impl Outages {
             }
             OpKind::Write | OpKind::WriteZeroes => {
                 let all: Vec<Lba> = within.collect();
-                self.written += all.len() as u64;
                 all.iter().for_each(|&lba| {
                     self.unreadable.remove(&(leaf, lba));
                 });
@@ -376,11 +378,14 @@ impl Outages {
         !self.dead.is_empty() && self.dead.contains(&leaf)
     }
 
-    /// What could not be read of members so far, and what of it has been written since; none where nothing was to be so.
+    /// What could not be read of members so far, and what became of it; none where nothing was to be so.
     pub fn unreadable(&self, array: &Array) -> Option<UnreadableResult> {
-        let repaired = array.repaired_sectors();
-        let Outages { spoiled, written, .. } = *self;
-        (spoiled > 0).then_some(UnreadableResult { sectors: spoiled, written, repaired })
+        let bytes = |sectors: u64| sectors * u64::from(array.layout().sector_bytes());
+        (self.spoiled > 0).then(|| UnreadableResult {
+            bytes: bytes(self.spoiled),
+            repaired_bytes: bytes(array.repaired_sectors()),
+            left_bytes: bytes(self.unreadable.len() as u64),
+        })
     }
 
     /// Places of a member cannot be read from now on.
@@ -410,6 +415,13 @@ impl Outages {
         let watch_ns = self.rebuild.and_then(|rebuild| rebuild.watch);
         if let Some(watch_ns) = watch_ns.filter(|_| self.places.iter().all(|place| place.whole_at.is_some())) {
             self.plan(now + Duration::from_ns(watch_ns), Step::End);
+        }
+    }
+
+    /// A member is rebuilt no further: too little can be read of the others.
+    pub fn stopped(&mut self, now: Instant, leaf: LeafId) {
+        if let Some(place) = self.place(leaf) {
+            place.stopped_at = Some(now);
         }
     }
 
@@ -501,7 +513,7 @@ impl Outages {
     /// How far every place has come at `now`; `sectors` says how many a member has.
     pub fn results(&self, now: Instant, array: &Array, sectors: impl Fn(LeafId) -> u64) -> Vec<RebuildResult> {
         let sector_bytes = u64::from(array.layout().sector_bytes());
-        let of = |&Place { leaf, failed_at, begun_at, whole_at }: &Place| {
+        let of = |&Place { leaf, failed_at, begun_at, whole_at, stopped_at }: &Place| {
             let member_sectors = sectors(leaf) - array.layout().data_offset(leaf);
             RebuildResult {
                 leaf,
@@ -509,8 +521,10 @@ impl Outages {
                 begun_ns: begun_at.map(Instant::as_ns),
                 rebuilt_bytes: begun_at.map_or(0, |_| array.member(leaf).valid.min(member_sectors) * sector_bytes),
                 member_bytes: member_sectors * sector_bytes,
-                elapsed_ns: begun_at.map_or(0, |begun_at| whole_at.unwrap_or(now).since(begun_at).as_ns()),
+                elapsed_ns: begun_at
+                    .map_or(0, |begun_at| whole_at.or(stopped_at).unwrap_or(now).since(begun_at).as_ns()),
                 is_over: whole_at.is_some(),
+                stopped_ns: stopped_at.filter(|_| whole_at.is_none()).map(Instant::as_ns),
             }
         };
         self.places.iter().map(of).collect()

@@ -160,12 +160,22 @@ pub fn files(record: &FilesRecord) -> Value {
 
 /// Whether a member was whole before the run was over, and how long that took.
 fn rebuild_check(rebuild: &RebuildResult) -> Value {
-    let RebuildResult { leaf, failed_ns, begun_ns, rebuilt_bytes, member_bytes, elapsed_ns, is_over } = *rebuild;
+    let RebuildResult { leaf, failed_ns, begun_ns, rebuilt_bytes, member_bytes, elapsed_ns, is_over, stopped_ns } =
+        *rebuild;
     let s = |ns: u64| f64_from(ns) / 1e9;
     let (seconds, mb) = (s(elapsed_ns), f64_from(rebuilt_bytes) / 1e6);
     let rate = if seconds > 0.0 { mb / seconds } else { 0.0 };
     let percent = 100.0 * f64_from(rebuilt_bytes) / f64_from(member_bytes.max(1));
     let failed = failed_ns.map_or(String::new(), |ns| format!(" failed at {:.1} s,", s(ns)));
+    if let Some(at) = stopped_ns {
+        let evidence = format!(
+            "DATA LOST: member {leaf}{failed} was rebuilt up to {percent:.1} %; its rebuild stopped at {:.1} s, for too \
+             little can be read of the others there.",
+            s(at)
+        );
+        let mend = "Let a scrub find and mend what cannot be read before a member fails.";
+        return json!({"name": "rebuild", "verdict": "INVALID", "evidence": evidence, "mend": mend});
+    }
     let evidence = match (failed_ns, begun_ns) {
         (None, None) => format!("Member {leaf} was to fail after the run was over."),
         (Some(_), None) => format!("Member {leaf}{failed} and none took its place."),
@@ -191,7 +201,9 @@ fn scrub_check(scrub: &ScrubResult) -> Value {
         ScrubKind::Repair => "repair",
         ScrubKind::Resync => "resync",
     };
-    let how_far = if is_over {
+    let how_far = if is_over && done_bytes < all_bytes {
+        format!("was cut off by a failure after {took:.1} s, with {percent:.1} % done")
+    } else if is_over {
         format!("was over after {took:.1} s ({mb:.0} MB of members, {rate:.1} MB/s)")
     } else {
         format!("had done {percent:.1} % after {took:.1} s ({rate:.1} MB/s of members) when the run was over")
@@ -209,7 +221,8 @@ fn scrub_check(scrub: &ScrubResult) -> Value {
     let evidence = format!(
         "The {word} that began at {begun:.1} s {how_far}.{found} Unreadable sectors mended: {mended}{left_out}."
     );
-    let finds = left_out_bytes > 0 || (kind != ScrubKind::Resync && mismatches > 0);
+    let finds =
+        left_out_bytes > 0 || is_over && done_bytes < all_bytes || (kind != ScrubKind::Resync && mismatches > 0);
     json!({"name": "scrub", "verdict": if finds { "WARN" } else { "PASS" }, "evidence": evidence, "mend": ""})
 }
 
@@ -218,23 +231,26 @@ pub fn bad_day_checks(
     rebuilds: &[RebuildResult],
     scrubs: &[ScrubResult],
     data_loss: Option<DataLoss>,
-    unreadable: Option<UnreadableResult>,
+    (unreadable, failed): (Option<UnreadableResult>, u64),
 ) -> Vec<Value> {
     let mut checks: Vec<Value> = rebuilds.iter().map(rebuild_check).collect();
     checks.extend(scrubs.iter().map(scrub_check));
-    checks.extend(unreadable.map(unreadable_check));
+    checks.extend(unreadable.map(|found| unreadable_check(found, failed)));
     checks.extend(data_loss.map(|loss| data_loss_check(loss, rebuilds)));
     checks
 }
 
 /// What could not be read of members, and what became of it.
-fn unreadable_check(UnreadableResult { sectors, written, repaired }: UnreadableResult) -> Value {
+fn unreadable_check(UnreadableResult { bytes, repaired_bytes, left_bytes }: UnreadableResult, failed: u64) -> Value {
+    let kib = |bytes: u64| f64_from(bytes) / 1024.0;
     let evidence = format!(
-        "{sectors} sectors of members could not be read. {repaired} were met by reads and written anew from the other \
-         members; {} are still unreadable: nobody has read them, or what they need was not to be had.",
-        sectors - written
+        "{:.0} KiB of members could not be read. {:.0} KiB were met by requests and written anew from the other members; \
+         {:.0} KiB still cannot be read. Requests failed: {failed}.",
+        kib(bytes),
+        kib(repaired_bytes),
+        kib(left_bytes)
     );
-    json!({"name": "unreadable", "verdict": "PASS", "evidence": evidence, "mend": ""})
+    json!({"name": "unreadable", "verdict": if failed > 0 { "WARN" } else { "PASS" }, "evidence": evidence, "mend": ""})
 }
 
 fn data_loss_check(DataLoss { at_ns, leaf }: DataLoss, rebuilds: &[RebuildResult]) -> Value {
@@ -254,7 +270,12 @@ fn data_loss_check(DataLoss { at_ns, leaf }: DataLoss, rebuilds: &[RebuildResult
 
 /// The answer of a simulated cell, without what its recorder says; `checks` are those of the door.
 pub fn of_sim(seed: u64, result: &SimResult, mut checks: Vec<Value>) -> Value {
-    checks.extend(bad_day_checks(&result.rebuilds, &result.scrubs, result.data_loss, result.unreadable));
+    checks.extend(bad_day_checks(
+        &result.rebuilds,
+        &result.scrubs,
+        result.data_loss,
+        (result.unreadable, result.recorder.all().failed),
+    ));
     let of_host = result.stations.iter().filter(|station| station.name == HOST_CPU).map(|station| station.busy_ns);
     let totals: Vec<Totals> = result.members.iter().map(|member| member.totals).collect();
     json!({

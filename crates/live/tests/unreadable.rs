@@ -17,7 +17,7 @@ fn of_every_level_all_is_read_and_what_was_met_is_written_anew() {
         let result = run(&LiveConfig { events: vec![MemberEventSpec::unreadable(0, 1, 64)], ..config });
         assert_verified(&name, &result);
         let unreadable = result.unreadable.expect("something was to be so");
-        assert!(unreadable.sectors > 50 && unreadable.written > 0, "{name}: {unreadable:?}");
-        assert!(unreadable.repaired > 0, "{name}: {unreadable:?}");
+        assert!(unreadable.bytes > 50 * 4096 && unreadable.left_bytes < unreadable.bytes, "{name}: {unreadable:?}");
+        assert!(unreadable.repaired_bytes > 0, "{name}: {unreadable:?}");
     }
 }

@@ -67,7 +67,12 @@ pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> P
     let mut checks = result.checks.clone();
     checks.extend(result.replayed.as_ref().map(crate::trace::check));
     let mut checks: Vec<serde_json::Value> = checks.iter().map(|check| json!(check)).collect();
-    checks.extend(bad_day_checks(&result.rebuilds, &result.scrubs, result.data_loss, result.unreadable));
+    checks.extend(bad_day_checks(
+        &result.rebuilds,
+        &result.scrubs,
+        result.data_loss,
+        (result.unreadable, result.recorder.all().failed),
+    ));
     let answer = json!({
         "engine": "live",
         "seed": seed,

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{closed, fixed, random, requests};
-use raidlab_array::{MemberEventSpec, Policy, RebuildThrottle, Rotation, ScrubKind, Tree, UnreadableResult};
+use raidlab_array::{
+    MemberEventSpec, Policy, RebuildSpec, RebuildThrottle, Rotation, ScrubKind, Tree, UnreadableResult,
+};
 use raidlab_load::{Limit, Limits};
 use raidlab_sim::{run, SimConfig, SimResult};
 use raidlab_types::KIB;
@@ -31,10 +33,13 @@ fn with_redundancy_nobody_is_told_and_what_was_met_is_written_anew() {
         let (result, Some(found)) = read(tree, true) else { panic!("{name}: nothing was unreadable") };
         assert_eq!(result.recorder.all().failed, 0, "{name}");
         // Of two thousand places a few lie on one another; of each place all is written, and each is met once.
-        assert!((15_000..=16_000).contains(&found.sectors), "{name}: {found:?}");
-        assert!(found.written > 0 && found.written == found.repaired, "{name}: {found:?}");
+        assert!((15_000..=16_000).contains(&(found.bytes / 512)), "{name}: {found:?}");
+        assert!(
+            found.repaired_bytes > 0 && found.bytes == found.repaired_bytes + found.left_bytes,
+            "{name}: {found:?}"
+        );
         let written: u64 = result.members.iter().map(|member| member.totals.writes).sum();
-        assert_eq!(written * 8, found.written, "{name}");
+        assert_eq!(written * 4096, found.repaired_bytes, "{name}");
     }
 }
 
@@ -42,14 +47,14 @@ fn with_redundancy_nobody_is_told_and_what_was_met_is_written_anew() {
 fn without_repairs_the_same_places_stay_unreadable() {
     let (_, Some(repaired)) = read(raid5(), true) else { panic!("nothing was unreadable") };
     let (without, Some(found)) = read(raid5(), false) else { panic!("nothing was unreadable") };
-    assert_eq!((found.written, found.repaired, without.recorder.all().failed), (0, 0, 0));
-    assert_eq!(found.sectors, repaired.sectors, "the same places of the same seed");
+    assert_eq!((found.left_bytes, found.repaired_bytes, without.recorder.all().failed), (found.bytes, 0, 0));
+    assert_eq!(found.bytes, repaired.bytes, "the same places of the same seed");
 }
 
 #[test]
 fn without_redundancy_clients_are_told() {
     let (result, Some(found)) = read(Tree::raid0(4, CHUNK), true) else { panic!("nothing was unreadable") };
-    assert!(result.recorder.all().failed > 100 && found.written == 0, "{found:?}");
+    assert!(result.recorder.all().failed > 100 && found.left_bytes == found.bytes, "{found:?}");
 }
 
 #[test]
@@ -62,8 +67,21 @@ fn a_scrub_finds_them_all() {
     let result = run(&SimConfig { events, limits, ..config }).expect("a run");
     let (Some(found), [scrub]) = (result.unreadable, &result.scrubs[..]) else { panic!("{:?}", result.scrubs) };
     assert!(scrub.is_over && scrub.left_out_bytes == 0, "{scrub:?}");
-    assert_eq!(found.written, found.sectors);
-    assert_eq!(scrub.mended + found.repaired, found.sectors, "{scrub:?}");
+    assert_eq!(found.left_bytes, 0);
+    assert_eq!(scrub.mended * 512 + found.repaired_bytes, found.bytes, "{scrub:?}");
+}
+
+#[test]
+fn a_rebuild_that_meets_one_stops_and_says_so() {
+    let config = closed(raid5(), fixed(10.0), random(1.0, 4096), 1);
+    let events = vec![MemberEventSpec::unreadable(0, 1, 64), MemberEventSpec::failure(1_000_000, 3)];
+    let rebuild = Some(RebuildSpec { watch: Some(0), ..RebuildSpec::at(RebuildThrottle::Idle) });
+    let limits = requests(0, 100_000);
+    let result = run(&SimConfig { events, rebuild, limits, ..config }).expect("a run");
+    let [rebuild] = result.rebuilds[..] else { panic!("{:?}", result.rebuilds) };
+    assert!(!rebuild.is_over && rebuild.rebuilt_bytes < rebuild.member_bytes, "{rebuild:?}");
+    let (Some(began), Some(stopped)) = (rebuild.begun_ns, rebuild.stopped_ns) else { panic!("{rebuild:?}") };
+    assert_eq!(rebuild.elapsed_ns, stopped - began);
 }
 
 #[test]

@@ -231,8 +231,8 @@ class MemberEvent(Table):
     times: Annotated[float, Field(ge=1, le=1e6)] | None = None
     """Beside ``slow``: how many times as long all takes it from then on; ``1`` ends that."""
     unreadable: Leaf | None = None
-    """The member that can no longer be read in places of 4 KiB, until they are written: latent sector errors. A read
-    that meets one takes as long as any; that a disk tries again for seconds is not modelled. Of real members the places
+    """The member that can no longer be read in places of 4 KiB, until they are written: latent sector errors. That a
+    disk tries again for seconds before it gives up is not modelled. Of real members the places
     are made up, and hold what they should all the same."""
     places: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """Beside ``unreadable``: how many places, at random over the member; the seed says which."""

@@ -398,7 +398,7 @@ impl Engine {
                 Event::MemberFailed { leaf } => self.note_member(leaf),
                 Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf),
                 Event::ScrubDone => self.outages.scrubbed(self.now, &self.array),
-                Event::RebuildStopped { .. } => {}
+                Event::RebuildStopped { leaf } => self.outages.stopped(self.now, leaf),
             }
         }
     }

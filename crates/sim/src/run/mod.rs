@@ -243,7 +243,8 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
                     Event::RequestDone { tag, result } => self.leave(tag, result.is_ok()),
                     Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf),
                     Event::ScrubDone => self.outages.scrubbed(self.now, &self.array),
-                    Event::MemberFailed { .. } | Event::RebuildStopped { .. } => {}
+                    Event::RebuildStopped { leaf } => self.outages.stopped(self.now, leaf),
+                    Event::MemberFailed { .. } => {}
                 }
                 ask_load |= std::mem::take(&mut self.answered);
             }

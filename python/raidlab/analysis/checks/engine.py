@@ -14,7 +14,7 @@ from raidlab.analysis.metrics import Analysis
 
 NAME = "engine"
 # Checks of the engine that have a file here.
-OF_THEIR_OWN = {"content", "data_loss", "lateness", "rebuild", "replay", "scrub"}
+OF_THEIR_OWN = {"content", "data_loss", "lateness", "rebuild", "replay", "scrub", "unreadable"}
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:

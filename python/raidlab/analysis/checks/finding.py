@@ -59,13 +59,17 @@ def frame_of(findings: Iterable[Finding]) -> pl.DataFrame:
 
 
 def told_by_engine(analysis: Analysis, name: str, remedy: str) -> Iterator[Finding]:
-    """What the engine says in its check ``name`` of each array and load, in the first repeat; a WARN has the remedy."""
+    """What the engine says in its check ``name`` of each array and load, in the first repeat.
+
+    What is no PASS has the engine's remedy, or else this one.
+    """
     for point in analysis.points:
         rows = analysis.run.of_cells("checks", point.cells[:1]).filter(pl.col("check") == name)
         if rows.is_empty():
             continue
         where = f"{point.array}, {point.workload}, {point.level}{', first repeat' if len(point.cells) > 1 else ''}"
-        verdict, mend = (WARN, remedy) if WARN in rows["verdict"] else (PASS, "")
+        verdict = next((worse for worse in (INVALID, WARN) if worse in rows["verdict"]), PASS)
+        mend = "" if verdict == PASS else next(filter(None, rows["mend"]), remedy)
         yield Finding(name, point.target, verdict, f"{where}: {' '.join(rows['evidence'])}", mend)
 
 

@@ -16,5 +16,8 @@ NAME = "rebuild"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """PASS with how long each rebuild took beside each load, or how far it came; WARN where a member fails later."""
+    """PASS with how long each rebuild took beside each load, or how far it came.
+
+    WARN where a member fails after the run is over; INVALID where too little could be read to go on.
+    """
     yield from told_by_engine(analysis, NAME, "Measure for longer, or let it fail sooner.")
