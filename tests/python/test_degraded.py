@@ -467,5 +467,5 @@ def test_a_rebuild_that_meets_what_cannot_be_read_stops_and_says_so(tmp_path: Pa
         assert " 0 KiB still cannot be read. Requests failed: 0." in unreadable.evidence
         return
     assert rebuild.verdict == "INVALID" and "DATA LOST: member 2 failed at 60.0 s" in rebuild.evidence
-    assert "scrub" in rebuild.mend and unreadable.verdict == "WARN"
+    assert "scrub" in rebuild.remedy and unreadable.verdict == "WARN"
     assert " 0 KiB still" not in unreadable.evidence and "Requests failed: 0." not in unreadable.evidence

@@ -164,7 +164,7 @@ def test_places(tmp_path: Path) -> None:
     zipf = said(lane(tmp_path, "size=1m rw=randread random_distribution=zipf:0.9"))["workload"]["address"]
     assert zipf == {"kind": "zipf", "theta": 0.9}
     anew = said(lane(tmp_path, "size=1m rw=randread percentage_random=25"))["workload"]["address"]
-    assert anew == {"kind": "mixed", "sequential": 0.75, "local": 0.0}
+    assert anew == {"kind": "mixed", "sequential": 0.75, "local": 0.0, "alike": False}
     gaps = said(lane(tmp_path, "size=1m rw=write:12k"))["workload"]
     assert (gaps["address"], gaps["align"]) == ({"kind": "strided", "stride": 16384}, 512)
 

@@ -83,15 +83,10 @@ class Geometry:
     user_bytes: dict[str, dict[str, int]] = field(default_factory=dict)
     """By target of modelled devices, and array."""
     broken: set[int] = field(default_factory=set)
-    # Every cell of a sweep asks for them. A geometry with other trees has its own.
-    _facts: dict[tuple[str, int, int], TreeFacts] = field(init=False, repr=False, default_factory=dict)
 
     def facts(self, array: str, member_bytes: int, sector_bytes: int) -> TreeFacts:
         """What the engine says about an array over members of a size: leaves, user bytes, tolerance, ..."""
-        of = array, member_bytes, sector_bytes
-        if of not in self._facts:
-            self._facts[of] = _tree_facts(json.dumps(self.trees[array]), member_bytes, sector_bytes)
-        return self._facts[of].copy()
+        return _tree_facts(json.dumps(self.trees[array]), member_bytes, sector_bytes).copy()
 
     def device(self, target: str, array: str) -> DeviceModel:
         """The model of an array's members on a target of modelled devices."""
@@ -100,7 +95,7 @@ class Geometry:
 
 @lru_cache(maxsize=4096)
 def _tree_facts(tree: str, member_bytes: int, sector_bytes: int) -> TreeFacts:
-    """What the engine says of a tree."""
+    """What the engine says of a tree: every cell of a sweep asks for it."""
     from raidlab import _core
 
     return _core.tree_facts(tree, member_bytes, sector_bytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from raidlab.analysis.metrics import Point
@@ -21,7 +22,9 @@ class Keys(PointKeys):
 def read(keys: Keys, source: Source) -> Reading | None:
     """The mean over repeats, and each; None where any was not over when its run was."""
     point = chosen(source.points_of(keys.array, keys.workload), keys.at)
-    return None if point is None else reading_of(point, lambda one: _mean(keys, one, source))
+    found = None if point is None else reading_of(point, lambda one: _mean(keys, one, source))
+    # It goes on whether or not clients ask for anything.
+    return None if found is None else replace(found, is_told=True)
 
 
 def _mean(keys: Keys, point: Point, source: Source) -> float | None:
