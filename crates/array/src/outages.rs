@@ -349,7 +349,7 @@ impl Outages {
 
     #[cold]
     fn outcome_on_bad_days(&mut self, array: &Array, id: OpId, leaf: LeafId) -> Result<(), OpError> {
-        if self.dead.contains(&leaf) {
+        if self.is_gone(leaf) {
             return Err(OpError::MemberGone);
         }
         let Some((kind, extent)) = array.moves(id) else { return Ok(()) };
@@ -375,7 +375,7 @@ impl Outages {
     /// Whether a member has failed, and none has taken its place.
     #[inline]
     pub fn is_gone(&self, leaf: LeafId) -> bool {
-        !self.dead.is_empty() && self.dead.contains(&leaf)
+        self.dead.contains(&leaf)
     }
 
     /// What could not be read of members so far, and what became of it; none where nothing was to be so.

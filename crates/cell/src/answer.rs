@@ -201,7 +201,8 @@ fn scrub_check(scrub: &ScrubResult) -> Value {
         ScrubKind::Repair => "repair",
         ScrubKind::Resync => "resync",
     };
-    let how_far = if is_over && done_bytes < all_bytes {
+    let is_cut_off = is_over && done_bytes < all_bytes;
+    let how_far = if is_cut_off {
         format!("was cut off by a failure after {took:.1} s, with {percent:.1} % done")
     } else if is_over {
         format!("was over after {took:.1} s ({mb:.0} MB of members, {rate:.1} MB/s)")
@@ -221,9 +222,9 @@ fn scrub_check(scrub: &ScrubResult) -> Value {
     let evidence = format!(
         "The {word} that began at {begun:.1} s {how_far}.{found} Unreadable sectors mended: {mended}{left_out}."
     );
-    let finds =
-        left_out_bytes > 0 || is_over && done_bytes < all_bytes || (kind != ScrubKind::Resync && mismatches > 0);
-    json!({"name": "scrub", "verdict": if finds { "WARN" } else { "PASS" }, "evidence": evidence, "mend": ""})
+    let finds = left_out_bytes > 0 || is_cut_off || (kind != ScrubKind::Resync && mismatches > 0);
+    let mend = if is_cut_off { "Let another go over the array once its members are rebuilt." } else { "" };
+    json!({"name": "scrub", "verdict": if finds { "WARN" } else { "PASS" }, "evidence": evidence, "mend": mend})
 }
 
 /// What the engine says of members that failed and were rebuilt: each place, and the failure that was one too many.

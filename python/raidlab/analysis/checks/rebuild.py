@@ -16,8 +16,5 @@ NAME = "rebuild"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """PASS with how long each rebuild took beside each load, or how far it came.
-
-    WARN where a member fails after the run is over; INVALID where too little could be read to go on.
-    """
+    """PASS with how long each rebuild took, or how far it came; WARN where a member fails later, INVALID where given up."""
     yield from told_by_engine(analysis, NAME, "Measure for longer, or let it fail sooner.")

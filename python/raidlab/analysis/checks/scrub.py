@@ -15,6 +15,6 @@ NAME = "scrub"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """PASS with how long each scrub took beside each load; WARN where redundancy did not agree or was not readable."""
+    """PASS with how long each scrub took; WARN where redundancy did not agree or was unreadable, or it was cut off."""
     remedy = "Members that were not written through this array never agreed: let a scrub of 'repair' go first."
     yield from told_by_engine(analysis, NAME, remedy)
