@@ -16,5 +16,5 @@ NAME = "rebuild"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """PASS with how long each rebuild took, or how far it came; WARN where a member fails later, INVALID where given up."""
+    """PASS with how long each rebuild took or how far it came; WARN where one fails later, INVALID where given up."""
     yield from told_by_engine(analysis, NAME, "Measure for longer, or let it fail sooner.")
