@@ -68,7 +68,11 @@ fn totals(of: &[&Tally]) -> Table {
 
 fn tally(tally: &Tally) -> Part {
     let mut parts = totals(&[tally]);
-    parts.extend([("response", histogram(&tally.response)), ("service", histogram(&tally.service))]);
+    parts.push(("response", histogram(&tally.response)));
+    // Nothing waits in a closed loop before it begins, and no time is told twice.
+    if !tally.service.columns().eq(tally.response.columns()) {
+        parts.push(("service", histogram(&tally.service)));
+    }
     Part::Table(parts)
 }
 

@@ -30,6 +30,7 @@ from raidlab.results.answer import (
     Tally,
     Totals,
     Verdict,
+    times_of,
 )
 from raidlab.run.files import Column, FilesFill, FilesRead, FilesResult
 from raidlab.run.streams import StreamResult, StreamsResult
@@ -260,8 +261,8 @@ def _totals(each: Sequence[Totals]) -> Totals:
 def _tally(each: Sequence[Tally]) -> Tally:
     return {
         **_totals(each),
-        "response": _times([one["response"] for one in each]),
-        "service": _times([one["service"] for one in each]),
+        "response": _times([times_of(one, "response") for one in each]),
+        "service": _times([times_of(one, "service") for one in each]),
     }
 
 

@@ -9,7 +9,8 @@ Invariants:
 - What only some engines know is not there in the answers of the others, or None.
 - A record of a run (``parts.jsonl``) holds it as it is.
 - No time is told twice: those of all requests are those of reads and of writes (`times_of_all`), and tasks have their
-  own only where they are several requests. Records of earlier versions also hold what follows from these.
+  own only where they are several requests; those of service are told where they are others than those of response.
+  Records of earlier versions also hold what follows from these.
 
 Reference: ``docs/internals/cell-contract.md``; held against answers of every engine by
 ``tests/python/test_cell_answers.py``.
@@ -47,7 +48,8 @@ class Tally(Totals):
     """What was done of one kind of request, with the times of each."""
 
     response: Times
-    service: Times
+    service: NotRequired[Times]
+    """Where they are others than those of response (`times_of`)."""
 
 
 class HoldReport(TypedDict):
@@ -390,9 +392,14 @@ class HoldRecord(TypedDict):
     row: HoldRow
 
 
+def times_of(tally: Tally, time: Literal["response", "service"]) -> Times:
+    """The times of one kind of request: of response, or of service alone."""
+    return tally["service"] if time == "service" and "service" in tally else tally["response"]
+
+
 def times_of_all(answer: CellAnswer, time: Literal["response", "service"] = "response") -> Histogram:
     """The times of reads and writes together."""
-    return Histogram.merged(Histogram.of(answer[way][time]) for way in ("read", "write"))
+    return Histogram.merged(Histogram.of(times_of(answer[way], time)) for way in ("read", "write"))
 
 
 def read_answer(answer: CellAnswer | WrittenAnswer) -> CellAnswer:

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from raidlab.histogram import Column
-from raidlab.results.answer import CellRecord, HoldRecord, MachineUsage, RebuildAnswer, Row, StreamAnswer
+from raidlab.results.answer import CellRecord, HoldRecord, MachineUsage, RebuildAnswer, Row, StreamAnswer, times_of
 
 SCHEMA_VERSION = 10
 # How many rows of a table are written, and of a long one read, at once.
@@ -355,7 +355,7 @@ def _histograms(numbered: list[tuple[int, CellRecord]]) -> pl.DataFrame:
     counts: list[int] = []
     for number, record in numbered:
         answer = record["answer"]
-        found = [(way, time, answer[way].get(time)) for way in ("read", "write") for time in TIMES]
+        found = [(way, time, times_of(answer[way], time)) for way in ("read", "write") for time in TIMES]
         for operation, time, columns in (*found, ("all", "gap", answer.get("gaps"))):
             if not columns:
                 continue

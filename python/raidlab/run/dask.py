@@ -20,7 +20,6 @@ import gc
 import logging
 import math
 import queue
-import re
 import time
 import warnings
 from collections import deque
@@ -50,7 +49,7 @@ _FIRST_GUESS_PER_S = 400_000.0
 # Dask's own bound unless it is told otherwise (distributed.scheduler.allowed-failures).
 _DEATHS = 3
 _AMOUNTS = ('"measure": {', '"warmup": {')
-_REQUESTS = re.compile(r'[^{}]*"requests": (\d+)')
+_REQUESTS = '"requests": '
 _LEAF = '"kind": "member"'
 _ACCEPTED = "tcp://HOST:PORT or tls://HOST:PORT of a Dask scheduler, or local:N for N processes of this machine"
 
@@ -351,10 +350,11 @@ def work_of(request: str) -> float:
 
 
 def _requests_of(request: str, key: str) -> int:
-    # To find where it begins takes a tenth of what an expression takes that is tried at every place.
-    begin = request.find(key)
-    found = _REQUESTS.match(request, begin + len(key)) if begin >= 0 else None
-    return 0 if found is None else int(found[1])
+    # What is looked for as a text is found in a tenth of the time that an expression takes.
+    begin = request.find(key) + len(key)
+    said = request[begin : request.find("}", begin)].partition(_REQUESTS)[2] if begin >= len(key) else ""
+    number = said.partition(",")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def _task_name() -> str:

@@ -83,10 +83,15 @@ class Geometry:
     user_bytes: dict[str, dict[str, int]] = field(default_factory=dict)
     """By target of modelled devices, and array."""
     broken: set[int] = field(default_factory=set)
+    _written: dict[str, tuple[Tree, str]] = field(default_factory=dict, compare=False, repr=False)
+    """Trees as the engine reads them: every cell of a sweep asks for its array's."""
 
     def facts(self, array: str, member_bytes: int, sector_bytes: int) -> TreeFacts:
         """What the engine says about an array over members of a size: leaves, user bytes, tolerance, ..."""
-        return _tree_facts(json.dumps(self.trees[array]), member_bytes, sector_bytes).copy()
+        tree = self.trees[array]
+        if self._written.get(array, (None, ""))[0] is not tree:
+            self._written[array] = tree, json.dumps(tree)
+        return _tree_facts(self._written[array][1], member_bytes, sector_bytes).copy()
 
     def device(self, target: str, array: str) -> DeviceModel:
         """The model of an array's members on a target of modelled devices."""
