@@ -10,6 +10,7 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 
