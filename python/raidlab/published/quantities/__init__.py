@@ -101,7 +101,7 @@ def read_measure(measure: Mapping[str, object], source: Source) -> Reading | Non
     """A measure's number; None where the run does not tell, a `NotThereError` where it names what is not there."""
     kind, keys = checked_measure(measure)
     found = kind.read(keys, source)
-    return found if found is not None and found.is_told else None
+    return found if found is not None and (found.is_served or not kind.is_of_requests) else None
 
 
 def read_planned(place: str, measure: Mapping[str, object], source: Source) -> Reading | None:

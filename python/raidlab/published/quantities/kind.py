@@ -62,8 +62,8 @@ class Reading:
     """Over all repeats together."""
     each: tuple[float, ...] = ()
     """As each repeat adds to it, so that their mean has an interval; empty where repeats have no value of their own."""
-    is_told: bool = True
-    """Whether something completed in every repeat; one in which nothing did was too short for a rate."""
+    is_served: bool = True
+    """Whether something completed in every repeat."""
 
     def times(self, factor: float) -> Reading:
         """It in another unit."""
@@ -136,7 +136,7 @@ def over_repeats(points: Sequence[Point], take: Callable[[Sequence[Point]], floa
         return None
     repeats = min(len(point.rows) for point in points)
     found = Reading.over(value, pseudo_values(repeats, lambda kept: take([point.of_repeats(kept) for point in points])))
-    return replace(found, is_told=all(point.is_served for point in points))
+    return replace(found, is_served=all(point.is_served for point in points))
 
 
 def each_of(repeats: Sequence[Mapping[str, Operand]], take: Callable[[Mapping[str, Operand]], float]) -> list[float]:
@@ -180,3 +180,5 @@ class Kind:
     """``needs(keys, study)``: the cells it reads; None where that is only known once they have been run."""
     is_run: bool = True
     """Whether its value comes from what was simulated or measured."""
+    is_of_requests: bool = True
+    """Whether it tells nothing of a repeat in which no request completed: that was too short for a rate."""

@@ -112,7 +112,7 @@ def _between(first: Reading, last: Reading, share: float) -> Reading:
         return low + share * (high - low)
 
     each = tuple(line(low, high) for low, high in zip(first.each, last.each, strict=False))
-    return Reading(line(first.value, last.value), each, first.is_told and last.is_told)
+    return Reading(line(first.value, last.value), each, first.is_served and last.is_served)
 
 
 def _computed(metric: Metric, keys: Keys, point: Point, source: Source) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 from raidlab.analysis.metrics import Point
@@ -22,9 +21,7 @@ class Keys(PointKeys):
 def read(keys: Keys, source: Source) -> Reading | None:
     """The mean over repeats, and each; None where any was not over when its run was."""
     point = chosen(source.points_of(keys.array, keys.workload), keys.at)
-    found = None if point is None else reading_of(point, lambda one: _mean(keys, one, source))
-    # It goes on whether or not clients ask for anything.
-    return None if found is None else replace(found, is_told=True)
+    return None if point is None else reading_of(point, lambda one: _mean(keys, one, source))
 
 
 def _mean(keys: Keys, point: Point, source: Source) -> float | None:
@@ -44,4 +41,5 @@ def _seconds(place: dict[str, int | None]) -> float | None:
     return None if begun is None or whole is None else (whole - begun) / 1e9
 
 
-KIND = Kind("rebuild", "how a rebuild went", Keys, read, point_at(lambda keys: keys.at))
+# It goes on whether or not clients ask for anything.
+KIND = Kind("rebuild", "how a rebuild went", Keys, read, point_at(lambda keys: keys.at), is_of_requests=False)

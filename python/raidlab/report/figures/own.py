@@ -17,6 +17,7 @@ from pathlib import Path
 from raidlab.analysis.metrics import METRICS, Analysis, Metric, Point
 from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities import Reading, Source, held, metric
+from raidlab.published.quantities.kind import each_of, repeats_of
 from raidlab.report.figures.figure import Figure, Panel, key_of
 from raidlab.report.figures.printed_points import Printed, printed_of
 from raidlab.stats import interval_above_zero, mean_interval
@@ -166,12 +167,13 @@ def reading_at(source: Source, kind: str, array: str, workload: str, at: At) -> 
 
 
 def percent_of(own: Reading | None, reference: Reading | None) -> Reading | None:
-    """One reading in percent of another, repeat by repeat."""
+    """One reading in percent of another, and as each repeat adds to it."""
     if own is None or reference is None or not reference.value:
         return None
-    pairs = zip(own.each, reference.each, strict=False) if len(own.each) == len(reference.each) else ()
-    each = [100 * one / other if other else None for one, other in pairs]
-    return Reading.over(100 * own.value / reference.value, each)
+    # Where the reference gave nothing in a repeat, there is no share of it.
+    repeats = repeats_of({"own": own, "reference": reference}) if all(reference.each) else []
+    each = each_of(repeats, lambda one: 100 * float(one["own"]) / float(one["reference"]))
+    return Reading(100 * own.value / reference.value, tuple(each))
 
 
 def span_of(reading: Reading) -> tuple[float, float] | None:
