@@ -572,6 +572,59 @@ why = "an excuse"
             load_mapping(small_folder / "study.toml")
 
 
+def test_what_is_given_is_shown_with_its_reason_and_counted_nowhere(
+    small_run: Run, small_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = small_folder / "quantities.toml"
+    # One of each: a figure that lies far off, an order that fails, a cell of a table; and a bound that is not kept.
+    own = '[derived.own-share]\nvalue = "100 * raid10 / raid0"\nprinted = "900"\nunit = "percent"\n[fit]\n'
+    claims = CLAIMS.replace("s-writes,throughput,range,,percent,15,35", "s-writes,throughput,range,,percent,,1")
+    (small_folder / "published" / "claims.csv").write_text(claims, encoding="utf-8")
+    unfitted = QUANTITIES.replace("[fit]\n", own).replace('to = ["relative"]', "to = []")
+    given = '[given]\nown-share = "an input"\ns-writes = "a bound"\ns-wrong = "again"\n"relative:raid0,*" = "by name"\n'
+
+    def shown(quantities: str) -> tuple[PublishedComparison, str]:
+        file.write_text(quantities, encoding="utf-8")
+        comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
+        print_comparison(comparison, all_rows=True, details=False)
+        return comparison, " ".join(capsys.readouterr().out.split())
+
+    before, _ = shown(unfitted)
+    comparison, text = shown(unfitted + given)
+    names = {"own-share", "s-writes", "s-wrong", "relative:raid0,8:relative"}
+    rows = {row.id: row for row in comparison.rows}
+    assert {row.id for row in comparison.rows if row.kind == "given"} == names
+    # The rest, and every figure of those that are given, is what it was.
+    assert [row for row in comparison.rows if row.id not in names] == [r for r in before.rows if r.id not in names]
+    assert {name: row.value for name, row in rows.items()} == {row.id: row.value for row in before.rows}
+    assert "4 given and not counted" in text and "given an input" in text and "fails (given)" in text
+    assert [(one.table, one.count) for one in errors_of(comparison.rows)] == [
+        ("claims", 1),
+        ("claims", 1),
+        ("relative", 1),
+    ]
+    assert {row.id for row in comparison.asked} == {"s-order"}
+    standing = standing_of(comparison)
+    assert standing is not None and standing.headline == (
+        "1 of 1 published conclusions hold here. 1 of 1 predicted figures lie near the printed ones."
+    )
+    assert standing.misses == [] and "bounds" not in standing.details
+    drawn = " ".join(svg for figure in figures_of(comparison) for svg in figure.panel_svgs())
+    assert "own share" not in drawn
+    page = write_page(analyse(small_run), comparison).read_text(encoding="utf-8")
+    assert "an input" in page and '<td class="l">given</td>' in page
+
+
+@pytest.mark.parametrize("name", ["s-nothing", "relative:raid6,*", "own-conclusion"])
+def test_a_given_figure_that_there_is_not_is_refused(small_folder: Path, name: str) -> None:
+    own = f'[given]\n"{name}" = "why"\n[conclusion.own-conclusion]\nsays = "a"\nholds = "raid10 > raid5"\n'
+    (small_folder / "quantities.toml").write_text(QUANTITIES + own, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        load_mapping(small_folder / "study.toml")
+    [line] = str(error.value).splitlines()
+    assert f"quantities.toml:{QUANTITIES.count(chr(10)) + 2}: given.{name}: " in line and "names no figure" in line
+
+
 def test_a_conclusion_is_asked_where_it_could_fail(small_run: Run, small_folder: Path) -> None:
     own = '[conclusion.NAME]\nsays = "a"\nholds = "raid10 > raid5"\non = ["ON"]\n'
     both = "".join(own.replace("NAME", f"on-{on}").replace("ON", on) for on in ("sim", "original"))

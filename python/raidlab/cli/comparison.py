@@ -15,7 +15,7 @@ from rich.text import Text
 from raidlab.cli.output import plain_table
 from raidlab.cli.terminal import console
 from raidlab.published.compare import Errors, PublishedComparison, PublishedRow, errors_of, held_words
-from raidlab.published.compare.row import ARITHMETIC, NOT_EVALUATED
+from raidlab.published.compare.row import ARITHMETIC, GIVEN, NOT_EVALUATED
 from raidlab.run.fit import FitResult
 from raidlab.stats import NOTHING_SHOWN_PERCENT
 from raidlab.study.parameters import Parameter
@@ -38,7 +38,7 @@ def print_comparison(comparison: PublishedComparison, *, all_rows: bool, details
         for row in rows:
             for line in _lines(row, details=details):
                 out.print(line)
-    out.print(_errors("\nerrors, beyond half of the last printed digit (5 % at most)", comparison.rows))
+    out.print(_errors("\nerrors, beyond what rounding explains (half of the last digit, 5 % at most)", comparison.rows))
     misses = [row for row in comparison.published if row.is_miss and row.value is not None]
     if misses and not all_rows:
         headings = ("", "published", "here", "error", "kind")
@@ -96,8 +96,8 @@ def _lines(row: PublishedRow, *, details: bool) -> Iterator[Text]:
         error = "" if row.error is None else f"  {row.error:+.3g} {row.error_unit}"
         beside = f", printed {printed}" if row.published.text else f" {row.published.unit}, not printed"
         said = [f"{row.value:.4g}{beside}{error}  {row.kind}"]
-        # Why a figure misses is said with it.
-        said += [row.note] if details or row.is_miss else []
+        # Why a figure misses, or does not count, is said with it.
+        said += [row.note] if details or row.is_miss or row.kind == GIVEN else []
         yield from _wrapped(row.title, "", style="yellow" if row.is_miss else "")
     else:
         said = [row.note]
@@ -144,11 +144,14 @@ def _left_out(one: Errors) -> str:
 
 
 def _counts(comparison: PublishedComparison) -> str:
-    verdicts = [row.verdict for row in comparison.rows]
-    bounds = [row for row in comparison.rows if row.verdict == "compared" and row.published.is_bound]
+    rows = [row for row in comparison.rows if row.kind != GIVEN]
+    verdicts = [row.verdict for row in rows]
+    bounds = [row for row in rows if row.verdict == "compared" and row.published.is_bound]
     parts = [f"{verdicts.count('compared') - len(bounds)} figures compared"]
     if bounds:
         parts.append(f"{sum(not row.is_miss for row in bounds)} of {len(bounds)} printed bounds kept")
+    if given := len(comparison.rows) - len(rows):
+        parts.append(f"{given} given and not counted")
     parts += [f"{verdicts.count(word)} {said}" for word, said in _REST if word in verdicts]
     if comparison.errors:
         parts.append(f"{len(comparison.errors)} ERRORS in the mapping")

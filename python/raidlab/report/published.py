@@ -3,8 +3,8 @@
 Invariants:
 
 - Misses stand before hits, and each is named.
-- Figures that parameters were fitted to are never counted among those that were predicted; arithmetic needs no run and
-  counts for neither.
+- Figures that parameters were fitted to are never counted among those that were predicted; arithmetic and what is
+  given, which say nothing of a model, count for neither.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from raidlab.published.compare import (
     held_words,
 )
 from raidlab.published.compare.clause import sentence_of
-from raidlab.published.compare.row import ARITHMETIC, FITTED
+from raidlab.published.compare.row import FITTED
 from raidlab.report.answer import listed, no_answer
 from raidlab.study.units import format_number
 
@@ -71,7 +71,7 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
 
     ``broken`` says why there is no answer: the checks that say INVALID of the target that is compared.
     """
-    rows = [row for row in published.published if row.kind != ARITHMETIC]
+    rows = [row for row in published.published if row.is_counted]
     # What was printed of one hardware is no error of another.
     is_elsewhere = published.target == ELSEWHERE
     compared = [row for row in rows if row.verdict == "compared" and row.error is not None and not is_elsewhere]

@@ -9,8 +9,9 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,7 +21,7 @@ from raidlab.errors import InputError
 from raidlab.study.expression import read
 from raidlab.study.find import did_you_mean, nearest, study_names
 from raidlab.study.places import Place
-from raidlab.study.published import PublishedTable, number
+from raidlab.study.published import PublishedTable, number, read_claims, read_tables
 from raidlab.study.table_file import Reporter, read_table
 from raidlab.study.words import Engines, Line, Prose, Table
 
@@ -254,6 +255,9 @@ class Quantities(Table):
     """Further figures to be worked out, by names of their own."""
     conclusion: dict[str, Conclusion] = {}
     """What is tested on every target of a run, by names of their own."""
+    given: dict[Line, Prose] = {}
+    """What is shown and not counted, by its id (``*`` stands for any text), and why: an input of the model, true by
+    definition, or what another row says."""
     fit: Fit | None = None
     """The fit of the hardware's parameters."""
 
@@ -278,6 +282,26 @@ class Mapping:
     def published(self) -> Path:
         """The folder with what the study printed."""
         return self.folder / "published"
+
+
+def ids_of(mapping: Mapping) -> list[str]:
+    """The ids of every figure that a study printed: of claims, and of the columns of values of its tables."""
+    ids = [claim.id for claim in read_claims(mapping.published)]
+    for columns in mapping.columns.table:
+        for table in read_tables(mapping.published, columns.file):
+            for line in table.rows:
+                ids += [row_id(table.name, columns.keys_of(line), name) for name in columns.column if name in line]
+    return ids
+
+
+def row_id(table: str, keys: Mapping[str, str], column: str) -> str:
+    """What a figure of a table is called: table, keys and column."""
+    return f"{table}:{','.join(text for text in keys.values() if text)}:{column}"
+
+
+def order_id(table: str, text: str) -> str:
+    """What a printed order is called: table, and the text of its key."""
+    return f"{table}:{text}"
 
 
 def has_mapping(study_file: Path) -> bool:
@@ -315,13 +339,38 @@ def load_mapping(study_file: Path) -> Mapping:
         check_expression(place, conclusion.holds, quantities.measure, reporter, holds=True, measured=True)
         _check_depends(place, conclusion.holds, reporter)
     reporter.complain()
+    found = Mapping(quantities, _load_columns(folder, quantities.measure), folder)
+    _check_given(found, reporter)
+    reporter.complain()
+    return found
+
+
+def _load_columns(folder: Path, measures: Measures) -> Columns:
     if not (folder / COLUMNS).is_file():
-        return Mapping(quantities, Columns(), folder)
+        return Columns()
     columns, reporter = read_table(folder / COLUMNS, Columns)
     for index, table in enumerate(columns.table):
-        _check_table(index, table, quantities.measure, reporter)
+        _check_table(index, table, measures, reporter)
     reporter.complain()
-    return Mapping(quantities, columns, folder)
+    return columns
+
+
+def _check_given(mapping: Mapping, reporter: Reporter) -> None:
+    """Refuse a name of what is given that no figure has: it would be counted after all."""
+    # A claim that is a conclusion, too, is asked of other disks, where it may come out otherwise.
+    claims_and_rows = set(ids_of(mapping)) - set(mapping.quantities.conclusion)
+    known = sorted(claims_and_rows | set(_order_ids(mapping)) | set(mapping.quantities.derived))
+    for pattern in mapping.quantities.given:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            message = f"names no figure{did_you_mean(pattern, known)}"
+            reporter.add(("given", pattern), message, pattern, nearest(pattern, known))
+
+
+def _order_ids(mapping: Mapping) -> Iterator[str]:
+    for columns in mapping.columns.table:
+        for table in read_tables(mapping.published, columns.file):
+            for order in columns.order.values():
+                yield from (order_id(table.name, columns.keys_of(line)[order.by]) for line in table.rows)
 
 
 def _check_expressions(place: Place, of: ClaimQuantity | Derived, measures: Measures, reporter: Reporter) -> None:

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.basis import fitted_figures, with_basis
 from raidlab.published.compare.conclude import conclusions_on
-from raidlab.published.compare.evaluate import DERIVED, Evaluation, ids_of
+from raidlab.published.compare.evaluate import DERIVED, Evaluation
 from raidlab.published.compare.left_out import read_left_out, write_left_out
 from raidlab.published.compare.row import (
-    ARITHMETIC,
     FITTED,
     MISS_PERCENT,
     MISS_POINTS,
@@ -35,7 +34,7 @@ from raidlab.published.compare.summary import (
     write_csv,
 )
 from raidlab.published.quantities import Source
-from raidlab.study.mapping import Mapping
+from raidlab.study.mapping import Mapping, ids_of
 from raidlab.study.parameters import Parameter
 
 
@@ -71,10 +70,10 @@ class PublishedComparison:
 
     @property
     def asked(self) -> list[PublishedRow]:
-        """What the study says of the target that could be tested there: conclusions and claims, without arithmetic."""
+        """What the study says of the target that could be tested there: conclusions and claims, each once."""
         conclusions = [row for row in self.conclusions if row.figure == self.target]
         # What is only derived was not published.
-        claims = [row for row in self.published if row.kind != ARITHMETIC and row.table != DERIVED]
+        claims = [row for row in self.published if row.is_counted and row.table != DERIVED]
         return [row for row in (*conclusions, *claims) if row.is_judged]
 
     @property
@@ -99,15 +98,16 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
         fitted_to |= set(mapping.quantities.fit.to)
         follows = set(mapping.quantities.fit.follows)
     is_model = target in analysis.run.facts["devices"]
+    is_fitted = is_model and is_published
     evaluation = Evaluation(
-        mapping, Source(analysis, target, mapping.published), fitted_to | follows if is_model else set()
+        mapping, Source(analysis, target, mapping.published), fitted_to | follows if is_fitted else set()
     )
     rows = list(evaluation.rows()) if is_published else []
     if is_model:
         left_out = read_left_out(mapping.folder)
         rows = [replace(row, left_out=left_out.get(row.id)) if row.kind == FITTED else row for row in rows]
-    own = conclusions_on(mapping, evaluation.source, evaluation.fitted_to if is_published else ())
-    fitted = fitted_figures([*rows, *own])
+    own = conclusions_on(mapping, evaluation.source, evaluation.fitted_to)
+    fitted = fitted_figures(row for row in (*rows, *own) if row.kind and evaluation.is_fitted_to(row))
     rows = [with_basis(row, fitted) for row in rows]
     for name in analysis.targets:
         # Nothing was fitted to hardware other than the study's own.

@@ -20,8 +20,8 @@ Figure = tuple[str, str, str]
 
 
 def fitted_figures(rows: Iterable[PublishedRow]) -> frozenset[Figure]:
-    """The figures behind the rows that were fitted to."""
-    return frozenset(figure for row in rows if row.kind == FITTED for figure in _behind(row))
+    """The figures behind rows that were fitted to."""
+    return frozenset(figure for row in rows for figure in _behind(row))
 
 
 def with_basis(row: PublishedRow, fitted: frozenset[Figure]) -> PublishedRow:
@@ -39,7 +39,8 @@ def _behind(row: PublishedRow) -> Iterator[Figure]:
 
 
 def _figures(measure: Mapping[str, object]) -> Iterator[Figure]:
-    what = str(measure.get("metric") or measure.get("stage") or measure["kind"])
+    kind = str(measure["kind"])
+    what = str(measure.get("metric") or measure.get("stage") or KINDS[kind].metric or kind)
     workload = str(measure.get("workload") or measure.get("workloads") or "")
     yield what, str(measure.get("array", "")), workload
     if "reference" in measure:

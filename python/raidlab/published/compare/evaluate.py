@@ -18,6 +18,7 @@ from raidlab.published.compare.clause import Words, judged, unit_of, words_of
 from raidlab.published.compare.row import (
     ARITHMETIC,
     FITTED,
+    GIVEN,
     NOT_EVALUATED,
     Kind,
     Published,
@@ -39,6 +40,8 @@ from raidlab.study.mapping import (
     Order,
     TableColumns,
     operands_of,
+    order_id,
+    row_id,
 )
 from raidlab.study.mapping import Mapping as StudyMapping
 from raidlab.study.published import Claim, PublishedTable, number, read_claims, read_tables
@@ -163,7 +166,9 @@ class Evaluation:
         """Whether a printed order holds."""
         text = keys[order.by]
         note = order.note.get(text, "")
-        row = PublishedRow(text, f"{table}:{text}", order.holds.get(text, ""), Published(printed), "error", table=table)
+        row = PublishedRow(
+            text, order_id(table, text), order.holds.get(text, ""), Published(printed), "error", table=table
+        )
         if (why := order.not_evaluated.get(text)) is not None:
             return replace(row, verdict=NOT_EVALUATED, note=why)
         if text not in order.holds:
@@ -205,6 +210,8 @@ class Evaluation:
         except ValueError as error:
             return replace(row, verdict="error", note=f"{place}: {error}")
         kind = self.kind_of(row, [measures[name] for name in known.readings])
+        if kind == GIVEN:
+            row = replace(row, note="; ".join(filter(None, (row.note, self._why_given(row)))))
         if known.readings:
             row = replace(row, measures=tuple(measures[name] for name in known.readings))
         if value is None or isinstance(value, bool):
@@ -228,12 +235,23 @@ class Evaluation:
         return replace(row, note="; ".join(filter(None, (row.note, why))))
 
     def kind_of(self, row: PublishedRow, measures: Iterable[Mapping[str, object]]) -> Kind:
-        """Whether a row was computed, fitted, predicted or measured."""
+        """Whether a row was computed, given, fitted, predicted or measured."""
         if not any(KINDS[str(measure["kind"])].is_run for measure in measures):
             return ARITHMETIC
-        if (row.id in self.fitted_to or row.table in self.fitted_to) and not self.is_held_out(row):
+        if self._why_given(row):
+            return GIVEN
+        if self.is_fitted_to(row):
             return FITTED
         return "predicted" if is_simulated(self.source.target) else "measured"
+
+    def is_fitted_to(self, row: PublishedRow) -> bool:
+        """Whether parameters were fitted to it, or it follows from such."""
+        return bool({row.id, row.table} & self.fitted_to) and not self.is_held_out(row)
+
+    def _why_given(self, row: PublishedRow) -> str:
+        """Why no run could have it otherwise, or where else it stands; a conclusion is asked of other disks, too."""
+        given = {} if row.is_conclusion else self.mapping.quantities.given
+        return next((why for pattern, why in given.items() if fnmatchcase(row.id, pattern)), "")
 
     def is_held_out(self, row: PublishedRow) -> bool:
         """Whether the study keeps a figure from its fit."""
@@ -271,21 +289,6 @@ def _printed_value(
 def _named(expression: Expression, measures: Measures) -> tuple[Mapping[str, object], ...]:
     """The measures that an expression names."""
     return tuple(measures[name] for name in sorted(expression.names & set(measures)))
-
-
-def ids_of(mapping: StudyMapping) -> list[str]:
-    """The ids of every figure that a study printed: of claims, and of the columns of values of its tables."""
-    ids = [claim.id for claim in read_claims(mapping.published)]
-    for columns in mapping.columns.table:
-        for table in read_tables(mapping.published, columns.file):
-            for line in table.rows:
-                ids += [row_id(table.name, columns.keys_of(line), name) for name in columns.column if name in line]
-    return ids
-
-
-def row_id(table: str, keys: Mapping[str, str], column: str) -> str:
-    """What a figure of a table is called: table, keys and column."""
-    return f"{table}:{','.join(text for text in keys.values() if text)}:{column}"
 
 
 def _without_ids(title: str, said: Mapping[str, str]) -> str:

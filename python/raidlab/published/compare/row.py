@@ -19,12 +19,13 @@ from typing import Literal
 from raidlab.published.compare.clause import NOISE, WordedClause, sentence_of
 from raidlab.study.published import half_unit, number
 
-Kind = Literal["fitted", "partly fitted", "predicted", "measured", "arithmetic", ""]
+Kind = Literal["fitted", "partly fitted", "predicted", "measured", "arithmetic", "given", ""]
 Verdict = Literal["compared", "holds", "fails", "within the noise", "no published value", "not evaluated", "error"]
 NOT_EVALUATED: Verdict = "not evaluated"
 # What conclusions are summed up with begins so.
 CONCLUSIONS = "conclusions"
 ARITHMETIC: Kind = "arithmetic"
+GIVEN: Kind = "given"
 FITTED: Kind = "fitted"
 PARTLY: Kind = "partly fitted"
 PREDICTED: Kind = "predicted"
@@ -122,7 +123,8 @@ class PublishedRow:
     published: Published
     verdict: Verdict
     kind: Kind = ""
-    """``fitted``, ``predicted``, ``measured`` or ``arithmetic``; of a claim or conclusion also ``partly fitted``."""
+    """``fitted``, ``predicted``, ``measured``, ``arithmetic`` or ``given``; of claims and conclusions also ``partly
+    fitted``."""
     value: float | None = None
     """What the run gives."""
     low: float | None = None
@@ -155,6 +157,11 @@ class PublishedRow:
     def is_evaluated(self) -> bool:
         """Whether the run was asked for it."""
         return self.verdict != NOT_EVALUATED
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it says anything of the model: no arithmetic, and nothing that is given."""
+        return self.kind not in (ARITHMETIC, GIVEN)
 
     @property
     def is_judged(self) -> bool:

@@ -2,7 +2,7 @@
 
 Invariants:
 
-- Arithmetic and fitted figures are never counted among the predicted.
+- Arithmetic and fitted figures are never counted among the predicted, and what is given is counted nowhere.
 - Percent and points are summed up apart; signs count for nothing in a median.
 - A printed bound is no figure that something could be near: it is kept or not, and counts for no median.
 """
@@ -19,7 +19,7 @@ from statistics import median
 
 from raidlab.directory import Directory
 from raidlab.published.compare.clause import NOISE, sentence_of
-from raidlab.published.compare.row import ARITHMETIC, FITTED, PARTLY, PREDICTED, Kind, PublishedRow
+from raidlab.published.compare.row import ARITHMETIC, FITTED, GIVEN, PARTLY, PREDICTED, Kind, PublishedRow
 from raidlab.results.spreadsheet import spreadsheet_text
 
 FILE = "comparison.csv"
@@ -59,7 +59,7 @@ def errors_of(rows: Iterable[PublishedRow]) -> list[Errors]:
     """Median and largest error of each table, kind and unit, in the order of the rows."""
     groups: dict[tuple[str, str, str], list[PublishedRow]] = {}
     for row in rows:
-        if row.verdict == "compared" and row.error is not None and not row.published.is_bound:
+        if row.verdict == "compared" and row.error is not None and not row.published.is_bound and row.kind != GIVEN:
             groups.setdefault((row.table, row.kind, row.error_unit), []).append(row)
     return [_errors(key, mine) for key, mine in groups.items()]
 

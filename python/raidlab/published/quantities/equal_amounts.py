@@ -46,4 +46,6 @@ def _rate_mb_s(keys: Keys, point: Point) -> float:
     return point.per_s("all_bytes") / mean_time / 1e6
 
 
-KIND = Kind("equal_amounts", "the rate of equal amounts", Keys, read, point_at(lambda keys: keys.at))
+KIND = Kind(
+    "equal_amounts", "the rate of equal amounts", Keys, read, point_at(lambda keys: keys.at), metric="throughput_mb_s"
+)

@@ -1,8 +1,9 @@
 """What a run gives beside what its study printed: how far each figure lies off, and the misses with both figures.
 
-Each mark is one printed figure: at 0 it agrees to half of its last digit. Those that parameters were fitted to are
-hollow, misses are orange diamonds; arithmetic, which needs no run, is left out. Below, each miss in percent of what was
-printed, which stands at 100. What lies beyond a panel is a triangle at its edge that points outwards.
+Each mark is one printed figure: at 0 it is what was printed, as far as that was rounded. Those that parameters were
+fitted to are hollow, misses are orange diamonds; arithmetic and what is given, which say nothing of the model, are left
+out. Below, each miss in percent of what was printed, which stands at 100. What lies beyond a panel is a triangle at its
+edge that points outwards.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from statistics import median
 import altair as alt
 
 from raidlab.published.compare import MISS_PERCENT, MISS_POINTS, PublishedComparison, PublishedRow
-from raidlab.published.compare.row import ARITHMETIC, FITTED
+from raidlab.published.compare.row import FITTED
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered_bars, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.style import COLOURS, INK
@@ -43,7 +44,7 @@ def figures_of(comparison: PublishedComparison) -> Iterator[Figure]:
     rows = [
         row
         for row in comparison.rows
-        if row.verdict == "compared" and row.error is not None and row.value is not None and row.kind != ARITHMETIC
+        if row.verdict == "compared" and row.error is not None and row.value is not None and row.is_counted
     ]
     if not rows:
         return
@@ -58,11 +59,12 @@ def figures_of(comparison: PublishedComparison) -> Iterator[Figure]:
 
 def _caption(rows: list[PublishedRow], missed: list[PublishedRow]) -> str:
     said = [
-        "One mark a figure, by table: how far it lies beyond half of its last printed digit. Near is within"
-        f" {MISS_PERCENT:g} %, of percentages within {MISS_POINTS:g} points and a fifth; hollow marks were fitted to."
+        "One mark a figure, by table: how far it lies from the printed one, beyond what the rounding of that explains."
+        f" Near is within {MISS_PERCENT:g} %, of percentages within {MISS_POINTS:g} points and a fifth; hollow marks"
+        " were fitted to."
     ]
     if missed:
-        said.append("Misses are in percent of what was printed, without the allowance of half a digit.")
+        said.append("Misses are in percent of the number as it was printed, with nothing off for its rounding.")
     if any(_beyond(row.error or 0.0, -_EDGE, _EDGE) for row in rows) or any(map(_share_beyond, missed)):
         said.append("Triangles at an edge lie beyond it.")
     return " ".join(said)

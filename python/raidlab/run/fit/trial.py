@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from raidlab.analysis.metrics import Analysis
 from raidlab.errors import InputError
 from raidlab.published.compare import Evaluation, PublishedRow
+from raidlab.published.compare.row import GIVEN
 from raidlab.published.quantities import Need, Source, checked_measure
 from raidlab.results.memory import run_in_memory
 from raidlab.results.outcome import CellOutcome
@@ -73,7 +74,7 @@ class TrialRunner:
         source = Source(Analysis(run_in_memory(study, outcomes)), self.target, self.mapping.published)
         evaluation = Evaluation(self.mapping, source, self._to)
         rows = (row for row in evaluation.rows(self._to) if row.verdict == "compared" and row.value is not None)
-        return [row for row in rows if not evaluation.is_held_out(row)]
+        return [row for row in rows if row.kind != GIVEN and not evaluation.is_held_out(row)]
 
     def _moved(self, values: Mapping[str, float]) -> LoadedStudy:
         own = {name: value for name, value in values.items() if not name.startswith(DEVICE)}
