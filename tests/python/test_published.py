@@ -40,6 +40,7 @@ from raidlab.published.compare import (
     held_words,
     write_csv,
 )
+from raidlab.published.compare.basis import fitted_figures, with_basis
 from raidlab.published.quantities import checked_measure
 from raidlab.published.quantities.kind import metric_named
 from raidlab.report import PAGE, write_page
@@ -371,6 +372,15 @@ holds = "time0 > 0.001"
     other = replace(elsewhere, quantities=elsewhere.quantities.model_copy(update={"target": "original"}))
     found = compare_run(analyse(small_run), other, is_published=False)
     assert {row.kind for row in found.conclusions} == {"predicted"}
+
+
+def test_a_rate_that_is_reckoned_in_another_way_is_the_same_figure() -> None:
+    base = PublishedRow("f", "a", "", Published(""), "holds", "predicted")
+    where = {"array": "two chains", "workload": "reads"}
+    script = replace(base, measures=({"kind": "equal_amounts", "station": "controller", **where},))
+    for metric, kind in (("throughput_mb_s", "fitted"), ("iops", "predicted")):
+        row = replace(base, measures=({"kind": "metric", "metric": metric, **where},))
+        assert with_basis(row, fitted_figures([script])).kind == kind
 
 
 def test_a_page_is_current_until_its_comparison_changes(small_run: Run, small_folder: Path) -> None:

@@ -294,7 +294,7 @@ def ids_of(mapping: Mapping) -> list[str]:
     return ids
 
 
-def row_id(table: str, keys: Mapping[str, str], column: str) -> str:
+def row_id(table: str, keys: dict[str, str], column: str) -> str:
     """What a figure of a table is called: table, keys and column."""
     return f"{table}:{','.join(text for text in keys.values() if text)}:{column}"
 

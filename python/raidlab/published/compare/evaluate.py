@@ -271,7 +271,7 @@ def _of_each(expression: Expression, known: Known) -> list[float]:
 
 
 def _printed_value(
-    table: str, name: str, column: Column, keys: Mapping[str, str], line: Mapping[str, str]
+    table: str, name: str, column: Column, keys: dict[str, str], line: Mapping[str, str]
 ) -> PublishedRow:
     """The row of one value of a printed table, before the run is asked for it; ``up_to`` makes the value a range."""
     if column.up_to:
