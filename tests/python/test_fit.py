@@ -160,9 +160,8 @@ def test_what_is_held_out_moves_nothing_and_is_a_prediction(known: Path) -> None
     assert kinds == {"times:4:ms": "fitted", "times:64:ms": "fitted", "times:16:ms": "predicted"}
 
 
-@pytest.mark.parametrize("name", ["hauser1996", "uselton2000"])
-def test_what_a_study_holds_out_is_there(name: str) -> None:
-    mapping = load_mapping(find_study(name))
+def test_what_a_study_holds_out_is_there() -> None:
+    mapping = load_mapping(find_study("hauser1996"))
     assert mapping.quantities.fit is not None
     held_out = mapping.quantities.fit.held_out
     rows = [
