@@ -62,7 +62,7 @@ from raidlab.reading import Plain
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.progress import Progress, Silent
-from raidlab.run.target_facts import allocation
+from raidlab.run.target_facts import allocation, opened_member
 from raidlab.run.volumes import usable_bytes
 from raidlab.study.device import MOST_FIT_ERROR_PERCENT, fit_warning
 from raidlab.study.units import format_bytes, format_time_ns
@@ -194,7 +194,8 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
 def _not_stored(place: Place) -> Iterator[str]:
     """What of a file is on no disk, and so says nothing of one."""
     if place.kind == "file" and place.path is not None:
-        found = sparse.judge({"path": str(place.path), "allocation": allocation.fact(place.path, [], Sources())})
+        stored = allocation.fact(place.path, [], Sources())
+        found = sparse.judge(opened_member(None, "file", str(place.path)) | {"allocation": stored})
         if found is not None and found.verdict != PASS:
             yield f"{found.evidence} {found.remedy}"
 
