@@ -182,13 +182,7 @@ def _check_volumes(parts: ValidParts, report: Report) -> None:
             if key in said:
                 accepted = 'a tree of members beside it, or tree = "mounted" without it'
                 report((*place, key), "is said of members, and a mounted array has none", None, accepted)
-        for number, event in enumerate(array.events):
-            if not event.says_one_thing:
-                accepted = (
-                    "{ at = '30s', fail = 2 }, { at = '30s', slow = 2, times = 4 }, { at = '30s', unreadable = 2, "
-                    "places = 64 } or { at = '30s', scrub = 'check' }"
-                )
-                report((*place, "events", number), "does not say what befalls which member", None, accepted)
+        _check_events(array, place, report)
         for key in _OF_TREES if array.volume else ():
             if key in said:
                 message = "does not go with a volume, which is what it is"
@@ -197,6 +191,20 @@ def _check_volumes(parts: ValidParts, report: Report) -> None:
             hint = f"; did you mean './{array.volume}'?" if _exists(array.volume) else ""
             accepted = "a path such as '/dev/md0' or '/mnt/box/'"
             report((*place, "volume"), f"is no path{hint}", array.volume, accepted)
+
+
+def _check_events(array: Array, place: Place, report: Report) -> None:
+    """Each event says one thing, and of a member that is there."""
+    for number, event in enumerate(array.events):
+        if event.mistake is not None:
+            message, accepted = event.mistake
+            report((*place, "events", number), message, None, accepted)
+            continue
+        for key, leaf in (("slow", event.slow), ("unreadable", event.unreadable)):
+            gone = None if leaf is None else array.gone_at(leaf, event.at)
+            if gone is not None:
+                accepted = "a member that is there then, or this at another time"
+                report((*place, "events", number, key), gone, leaf, accepted)
 
 
 def _exists(name: str) -> bool:
