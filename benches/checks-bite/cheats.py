@@ -544,6 +544,7 @@ BY_TESTS = {
     "engine": "short transfers of a device",
     "foreign": "results of others under another workload (tests/python/test_own_figures.py)",
     "rebuild": "nothing to cheat with: how long a simulated rebuild took (tests/python/test_degraded.py)",
+    "events": "an event that comes after the run (tests/python/test_degraded.py)",
     "unreadable": "members that cannot be read in places (tests/python/test_degraded.py)",
     "scrub": "sectors changed behind an array's back (crates/live/tests/scrub.rs)",
     "data_loss": "a member that fails before another is rebuilt (tests/python/test_degraded.py)",

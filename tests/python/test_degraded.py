@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import polars as pl
@@ -9,10 +10,11 @@ import pytest
 
 from raidlab.analysis.bad_days import bad_days
 from raidlab.analysis.checks import run_checks
+from raidlab.analysis.metrics.comparable import refusals
 from raidlab.api import analyse, run_study
 from raidlab.errors import InputError
 from raidlab.report import render
-from raidlab.report.bad_days import rows_of, terabytes
+from raidlab.report.bad_days import headline, rows_of, span, terabytes
 from raidlab.report.figures import make_figures
 from raidlab.results import Run
 from raidlab.study import load_study
@@ -239,6 +241,35 @@ def test_a_run_that_is_over_first_says_how_far_it_came(tmp_path: Path) -> None:
     assert row.rebuild == "none" and row.risk.startswith("over ") and row.terabyte == ""
 
 
+@pytest.mark.parametrize(
+    ("equal", "tree", "is_equal"),
+    [
+        ("members", "raid6(4, chunk=64KiB)", True),
+        ("user_capacity", "raid5(3, chunk=64KiB)", True),
+        ("members", "raid5(4, chunk=64KiB)", False),
+        ("user_capacity", "raid5(4, chunk=64KiB)", False),
+    ],
+)
+def test_what_whole_chunks_leave_unused_makes_no_other_capacity(
+    tmp_path: Path, equal: str, tree: str, is_equal: bool
+) -> None:
+    """Of members of 63 MiB whole chunks of 2 MiB leave 1.6 % unused, which is no more than a chunk of each."""
+    text = _study(tmp_path, tree, []).read_text(encoding="utf-8").replace("67108864", str(63 * 2**20))
+    text = text.replace(f'name = "degraded"\ntree = "{tree}"', 'name = "degraded"\ntree = "raid10(4, chunk=2MiB)"')
+    file = tmp_path / "study.toml"
+    file.write_text(text.replace('"user_capacity"', f'"{equal}"'), encoding="utf-8")
+    if equal == "user_capacity" and not is_equal:
+        with pytest.raises(InputError, match="user capacity from 124 MiB to 189 MiB"):
+            load_study(file)
+        return
+    analysis = analyse(run_study(file, out=tmp_path / "runs"))
+    (found,) = (one for one in run_checks(analysis) if one.check == "equal_capacity")
+    assert found.verdict == "PASS" and ("whole chunks" in found.evidence) == (equal == "user_capacity")
+    assert ("unequal user capacity" in render(analysis, [], [])) == (not is_equal)
+    one, other = (point for point in analysis.points)
+    assert any("another user capacity" in reason for reason in refusals(one, other)) == (not is_equal)
+
+
 SECOND_FAILURE = """\
 events = [{ at = "3s", fail = 2 }, { at = "%s", fail = 0 }]
 rebuild = { throttle = { kind = "share", fraction = 1 }, watch = "2s" }
@@ -387,8 +418,11 @@ def test_a_slow_member_takes_as_many_times_as_long_and_the_report_says_so(tmp_pa
             'events = [{ at = "1s", slow = 5, times = 4 }]',
             r"events\[0\].slow: 5: there is no such member.*accepted: 0 to 4",
         ),
-        ('events = [{ at = "1s", slow = 1 }]', r"events\[0\]: does not say what befalls which member; accepted: "),
-        ('events = [{ at = "1s", fail = 1, times = 2 }]', r"events\[0\]: does not say what befalls which member"),
+        ('events = [{ at = "1s", slow = 1 }]', r"events\[0\]: says slow = 1 without times; accepted: times = 4"),
+        (
+            'events = [{ at = "1s", fail = 1, times = 2 }]',
+            r"events\[0\]: says times, which goes with slow, and not with fail; accepted: it without times",
+        ),
         ('events = [{ at = "1s", slow = 1, times = 0.5 }]', r"events\[0\].times: 0.5.*accepted"),
         (
             'events = [{ at = "1s", slow = 1, times = 2 }]\nrebuild = { throttle = "md" }',
@@ -425,8 +459,11 @@ def test_a_scrub_reads_every_member_once_and_the_report_says_so(tmp_path: Path) 
     ("keys", "message"),
     [
         ('events = [{ at = "1s", scrub = "look" }]', r"events\[0\].scrub: 'look'.*accepted: check, repair, resync"),
-        ('events = [{ at = "1s", scrub = "check", fail = 1 }]', r"events\[0\]: does not say what befalls"),
-        ('events = [{ at = "1s", fail = 1, watch = "1s" }]', r"events\[0\]: does not say what befalls"),
+        (
+            'events = [{ at = "1s", scrub = "check", fail = 1 }]',
+            r"events\[0\]: says 2 things at once: fail and scrub; accepted: an event each",
+        ),
+        ('events = [{ at = "1s", fail = 1, watch = "1s" }]', r"events\[0\]: says watch, which goes with scrub"),
     ],
 )
 def test_scrubs_that_cannot_be_are_refused(tmp_path: Path, keys: str, message: str) -> None:
@@ -460,12 +497,131 @@ def test_a_rebuild_that_meets_what_cannot_be_read_stops_and_says_so(tmp_path: Pa
     text = text.replace("read_us = 100, write_us = 100", "read_us = 4000, write_us = 4000")
     file = tmp_path / "study.toml"
     file.write_text(text, encoding="utf-8")
-    findings = {one.check: one for one in run_checks(analyse(run_study(file, out=tmp_path / "runs")))}
+    analysis = analyse(run_study(file, out=tmp_path / "runs"))
+    findings = {one.check: one for one in run_checks(analysis)}
     rebuild, unreadable = findings["rebuild"], findings["unreadable"]
+    (row,), (day,) = rows_of(analysis), bad_days(analysis)
     if is_scrubbed:
+        assert findings["data_loss"].verdict == "PASS" and row.terabyte
         assert (rebuild.verdict, unreadable.verdict) == ("PASS", "PASS")
         assert " 0 KiB still cannot be read. Requests failed: 0." in unreadable.evidence
         return
     assert rebuild.verdict == "INVALID" and "DATA LOST: member 2 failed at 60.0 s" in rebuild.evidence
     assert "scrub" in rebuild.remedy and unreadable.verdict == "WARN"
     assert " 0 KiB still" not in unreadable.evidence and "Requests failed: 0." not in unreadable.evidence
+    loss, rebuilding, degraded = findings["data_loss"], day.phase("rebuilding"), day.phase("degraded")
+    assert loss.verdict == "INVALID" and "its rebuild stopped at" in loss.evidence and loss.remedy == rebuild.remedy
+    # It was rebuilt for a second or so, and not until the run was over: that rate would be told of no other disk.
+    assert rebuilding is not None and degraded is not None and rebuilding.length_s < 2
+    assert degraded.spans_s[0][0] == rebuilding.spans_s[0][1]
+    assert day.rebuilt_bytes_per_s == pytest.approx(day.rebuilt_bytes / rebuilding.length_s)
+    assert row.terabyte == "" and day.hours_a_tb is None and terabytes([row]) == ""
+    assert row.rebuild.endswith("MB/s, then given up") and row.risk == "data lost"
+    assert headline([row, row]) == "Data lost: degraded."
+
+
+def test_requests_for_what_no_other_member_gives_back_are_a_loss(tmp_path: Path) -> None:
+    keys = 'missing = [2]\nevents = [{ at = "0s", unreadable = 1, places = 2000 }]'
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    file.write_text(file.read_text(encoding="utf-8").replace("missing = [2]", keys), encoding="utf-8")
+    findings = {one.check: one for one in run_checks(analyse(run_study(file, out=tmp_path / "runs")))}
+    assert findings["unreadable"].verdict == findings["data_loss"].verdict == "WARN"
+    assert "no other member could give back" in findings["data_loss"].evidence
+
+
+def test_a_rebuild_that_the_run_cuts_off_says_how_far_it_came_and_reckons_nothing(tmp_path: Path) -> None:
+    keys = 'events = [{ at = "2s", fail = 2 }]\nrebuild = { throttle = { kind = "rate", kib_s = 1000 } }'
+    text = _study(tmp_path, "raid5(5, chunk=64KiB)", [2]).read_text(encoding="utf-8").replace("missing = [2]", keys)
+    text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "18s" }')
+    file = tmp_path / "study.toml"
+    file.write_text(text, encoding="utf-8")
+    (row,) = rows_of(analyse(run_study(file, out=tmp_path / "runs")))
+    assert re.fullmatch(r"2\d\.?\d? % done at 1\.\d+ MB/s", row.rebuild) and row.terabyte == ""
+    assert f"the run was over before it was whole; {row.rebuild}" in row.sentence
+    assert headline([row, row]) == f"At risk for over {span(row.risk_s)} (degraded) after a failure."
+
+
+@pytest.mark.parametrize(
+    ("what", "check"),
+    [
+        ('events = [{ at = "0s", scrub = "check", throttle = "idle" }]', "scrub"),
+        ('events = [{ at = "1s", fail = 2 }]\nrebuild = { throttle = "idle" }', "rebuild"),
+    ],
+)
+@pytest.mark.parametrize("load", ["depths = [4]", "open = { rates_per_s = [20] }"])
+def test_work_that_waits_for_a_pause_says_that_a_closed_loop_has_none(
+    tmp_path: Path, what: str, check: str, load: str
+) -> None:
+    text = _study(tmp_path, "raid5(5, chunk=64KiB)", [2]).read_text(encoding="utf-8").replace("missing = [2]", what)
+    text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "3s" }')
+    file = tmp_path / "study.toml"
+    file.write_text(text.replace("depths = [1]", load), encoding="utf-8")
+    (found,) = (one for one in run_checks(analyse(run_study(file, out=tmp_path / "runs"))) if one.check == check)
+    assert found.verdict == ("WARN" if "depths" in load else "PASS")
+    assert ("The throttle 'idle' waits until no request is in flight" in found.evidence) == ("depths" in load)
+
+
+GONE = r"events\[1\].unreadable: 1: this member has failed by then \(at 1 s\), and none is in its place"
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        (
+            'events = [{ at = "1s", unreadable = 1 }]',
+            r"events\[0\]: says unreadable = 1 without places; accepted: places",
+        ),
+        (
+            'events = [{ at = "1s", unreadable = 1, places = 1, slow = 1, times = 2 }]',
+            r"events\[0\]: says 2 things at once: slow and unreadable; accepted: an event each",
+        ),
+        (
+            'events = [{ at = "1s", unreadable = 1, places = 20000 }]',
+            r"events\[0\].places: 20000: member 1 has 16384 places of 4 KiB.*accepted: 1 to 16384",
+        ),
+        (
+            'missing = [1]\nevents = [{ at = "1s", unreadable = 1, places = 1 }]',
+            r"events\[0\].unreadable: 1: this member is missing; accepted: a member that is there then",
+        ),
+        ('events = [{ at = "1s", fail = 1 }, { at = "3s", unreadable = 1, places = 1 }]', f"{GONE}; accepted"),
+        (
+            'events = [{ at = "1s", fail = 1 }, { at = "3s", unreadable = 1, places = 1 }]\nrebuild = { after = "4s" }',
+            f"{GONE} before 5 s; accepted",
+        ),
+        (
+            'events = [{ at = "100s", scrub = "check" }]',
+            r"events\[0\].at: .100s.: check from 100 s .*, and the run is over at 30 s.*accepted: less than 30 s",
+        ),
+    ],
+)
+def test_events_that_cannot_be_are_refused_before_anything_runs(tmp_path: Path, keys: str, message: str) -> None:
+    text = _study(tmp_path, "raid5(5, chunk=64KiB)", [2]).read_text(encoding="utf-8").replace("missing = [2]", keys)
+    text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "20s" }')
+    text = text.replace("warmup = { requests = 20 }", 'warmup = { duration = "10s" }')
+    file = tmp_path / "study.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        run_study(file, out=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_new_member_can_have_bad_places_too(tmp_path: Path) -> None:
+    keys = 'events = [{ at = "1s", fail = 1 }, { at = "6s", unreadable = 1, places = 1 }]\nrebuild = { after = "4s" }'
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    file.write_text(file.read_text(encoding="utf-8").replace("missing = [2]", keys), encoding="utf-8")
+    load_study(file)
+
+
+def test_what_did_not_come_before_the_run_was_over_is_said(tmp_path: Path) -> None:
+    """Of a warm-up of so many requests nobody knows before how long it takes."""
+    keys = 'events = [{ at = "1ms", slow = 1, times = 2 }, { at = "500s", unreadable = 1, places = 3 }]'
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("missing = [2]", keys), encoding="utf-8")
+    (found,) = (one for one in run_checks(analyse(run_study(file, out=tmp_path / "late"))) if one.check == "events")
+    assert (
+        found.verdict == "WARN" and "before this came: member 1 cannot be read in 3 places from 500 s" in found.evidence
+    )
+    file.write_text(text.replace("missing = [2]", keys.replace("500s", "2ms")), encoding="utf-8")
+    (found,) = (one for one in run_checks(analyse(run_study(file, out=tmp_path / "soon"))) if one.check == "events")
+    assert found.verdict == "PASS"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import random
 import tomllib
 from collections.abc import Callable
@@ -24,19 +25,31 @@ from raidlab.directory import write_file
 from raidlab.errors import InputError, RaidlabError
 from raidlab.formats.toml import toml_text
 from raidlab.histogram import Histogram
-from raidlab.measure.fit import DriftError, FitRequest, FittedDevice, fit_kept, fit_model, fitted_device
+from raidlab.measure.fit import (
+    LEAST_DISK_BYTES,
+    DriftError,
+    FitRequest,
+    FittedDevice,
+    _not_stored,
+    fit_kept,
+    fit_model,
+    fitted_device,
+)
 from raidlab.measure.fit.buckets import Drain, device_buckets
 from raidlab.measure.fit.held_out import as_figure, predicted, stated_error_percent
 from raidlab.measure.fit.kept import KeepingTimed, KeptList, KeptMeasurements, KeptTimed
 from raidlab.measure.fit.limits import RateLimit
 from raidlab.measure.fit.rotation import rotation_of
-from raidlab.measure.fit.situations import Situation, Slot, situations, slots
+from raidlab.measure.fit.situations import Situation, Slot, least_bytes, situations, slots
 from raidlab.measure.fit.subject import ModelSubject
 from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us, sample_of
 from raidlab.measure.fit.timed import TimedModel, sector_of
 from raidlab.measure.fit.traced import fit_trace
+from raidlab.measure.places import Place
+from raidlab.run.volumes import usable_bytes
 from raidlab.study.device import load_device
 from raidlab.study.load import load_study_text
+from raidlab.study.units import format_bytes
 
 MIB = 1 << 20
 CAPACITY = 512 * MIB
@@ -335,6 +348,7 @@ def test_a_file_is_fitted_and_the_device_serves_in_a_study(tmp_path: Path, monke
     status, text, errors = command("device", "validate", out, "--json")
     assert status == 0, errors
     assert len(json.loads(text)["figures"]) == len(document["held_out"]) >= 4
+    assert json.loads(text)["fit"] == document["fit"]
     study = tmp_path / "study.toml"
     study.write_text(
         'name = "fitted"\ntitle = "A fitted disk"\non = ["sim"]\n[[array]]\nname = "raid0"\ntree = "stripe(2)"\n'
@@ -350,11 +364,18 @@ def test_a_file_is_fitted_and_the_device_serves_in_a_study(tmp_path: Path, monke
 
 
 def test_what_cannot_be_fitted_is_refused_before_it_begins(tmp_path: Path) -> None:
-    small = tmp_path / "small.img"
+    small, empty = tmp_path / "small.img", tmp_path / "empty.img"
     small.write_bytes(bytes(MIB))
+    empty.touch()
     for words, said in (
         (("null",), "no device that could be fitted"),
         ((small,), "on one another"),
+        (
+            (empty,),
+            "holds nothing, which is too little to measure; accepted: a file, a directory, a block device or memory",
+        ),
+        ((empty, "--quick"), "of 16 MiB or more"),
+        (("/dev/null",), "'/dev/null': is a character device; accepted: a file"),
         (("memory", "--budget", "1s"), "--budget"),
         (("memory", "--budget", "soon"), "--budget"),
         (("memory", "--destroy", small), "--destroy"),
@@ -364,6 +385,31 @@ def test_what_cannot_be_fitted_is_refused_before_it_begins(tmp_path: Path) -> No
         status, _, errors = command("device", "fit", *words)
         assert status == 2, words
         assert said in " ".join(errors.split()), errors
+
+
+def test_the_size_that_is_asked_for_is_enough(tmp_path: Path) -> None:
+    """The last page of a file is not used: the least of a file has it."""
+    for quick in (True, False):
+        least = least_bytes(quick)
+        assert situations(writes=False, quick=quick, size_bytes=usable_bytes(least))
+        with pytest.raises(InputError, match=f"accepted: at least {format_bytes(least)}"):
+            situations(writes=False, quick=quick, size_bytes=usable_bytes(least) - 4096)
+    (tmp_path / "disk.img").write_bytes(b"")
+    os.truncate(tmp_path / "disk.img", LEAST_DISK_BYTES)
+    status, _, errors = command("device", "fit", tmp_path / "disk.img", "--kind", "hdd", "--budget", "10s")
+    assert status == 2 and "256 MiB" not in errors and "--budget" in errors
+
+
+def test_what_of_a_file_is_on_no_disk_is_noted(tmp_path: Path) -> None:
+    hole, whole = tmp_path / "hole.img", tmp_path / "whole.img"
+    hole.touch()
+    os.truncate(hole, 16 * MIB)
+    whole.write_bytes(bytes([7]) * MIB)
+    os.sync()
+    (note,) = _not_stored(Place(str(hole), "file", 16 * MIB, hole))
+    assert "0% of its 16 MiB" in note and "Fill the target first" in note
+    assert not list(_not_stored(Place(str(whole), "file", MIB, whole)))
+    assert not list(_not_stored(Place("memory", "memory", MIB)))
 
 
 def sample(situation: Situation, turn: int, mean_us: float) -> Sample:
@@ -481,6 +527,10 @@ def test_a_fit_that_missed_is_not_believed_without_a_word(known: FittedDevice, t
     assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
     status, _, errors = command("run", study, "--out", tmp_path / "runs")
     assert status == 0, errors
+    assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
+    status, text, errors = command("device", "validate", device)
+    assert status == 0, errors
+    assert f"is what its fit states of itself: throughputs within {error:.1f} %" in " ".join(text.split())
     assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
 
 

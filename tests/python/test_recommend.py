@@ -10,7 +10,7 @@ import math
 import random
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner
@@ -27,9 +27,11 @@ from raidlab.recommend.build import commands_of
 from raidlab.recommend.candidates import enumerate_candidates
 from raidlab.recommend.cells import Seen, pilot_warm_up, study_of
 from raidlab.recommend.words import load_words
+from raidlab.report.figures.cost_against_throughput import figure_of
 from raidlab.report.recommendation import render_recommendation
 from raidlab.results.recommendation import (
     RECOMMENDATION,
+    MissedNeed,
     Recommendation,
     front_title,
     front_words,
@@ -429,6 +431,7 @@ def test_disks_by_a_flag(word: str, capacity_bytes: float, price: float | None) 
         ("6xhdd-7200@-5", "'-5' is not a price"),
         ("6xhdd-7200:8TB@1x", "'1x' is not a price"),
         ("hdd-7200", "does not say how many of what"),
+        ("6x8TB", "'8TB' is a size, and of which disk it does not say; accepted: a number, x and a device"),
     ],
 )
 def test_what_a_flag_of_disks_cannot_say(word: str, said: str) -> None:
@@ -597,6 +600,23 @@ def test_the_page_alone_says_what_would_change_the_answer() -> None:
     assert any(turn["axis"] in ("read", "depth") for turn in answer["turns"]) or answer["unturned"]
 
 
+def test_each_of_several_workloads_has_its_own_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    works = [*reads(1.0), {**reads(0.0)[0], "name": "other", "load": {"depths": [1]}}]
+    answer = api.recommend(need(workload=works, need={"p90": "100ms"}, search={"levels": ["raid0", "raid5"]}))
+    (told,) = (line for line in answer["basis"] if line.startswith("Each workload by itself, of RAID 5"))
+    assert ": work " in told and "; other " in told and told.count("p90 ") == 2
+    print_recommendation(answer)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "of the workload with the longest" in said
+    assert f"Left out, of {answer['looked_at']} arrays that could be built, each by its first reason: " in said
+    figure = figure_of(answer)
+    assert figure is not None and "what one more would give" not in figure.caption
+    beyond = {"need": "at_most", "has": 7.0, "wants": 6.0, "words": "one more disk (7 instead of 6)"}
+    answer["arrays"][0]["missed"] = [cast(MissedNeed, beyond)]
+    figure = figure_of(answer)
+    assert figure is not None and "take a disk more than there are at hand" in figure.caption
+
+
 def test_a_known_turn_of_the_work_is_found() -> None:
     """A read takes 1 ms of one of four disks: long runs have a p90 of 12.0 ms at depth 28 and of 13.0 ms at 32."""
     search = {"levels": ["raid10"], "members": [4]}
@@ -604,7 +624,7 @@ def test_a_known_turn_of_the_work_is_found() -> None:
     (turn,) = [one for one in answer["turns"] if one["axis"] == "depth"]
     assert 26 < turn["turns_at"] < 35 and turn["low"] is not None and turn["low"] < 32
     assert "p90 is beyond 12.5 ms" in turn["words"]
-    assert answer["unturned"] == ["down to 0 % reads, a queue depth of 4"]
+    assert answer["unturned"] == ["down to 0 % reads, down to a queue depth of 4"]
 
 
 def test_quick_says_what_it_did_not_look_at() -> None:

@@ -154,7 +154,6 @@ pub struct RebuildResult {
     /// Whether it is whole.
     pub is_over: bool,
     /// When it was given up, if it was: too little could be read of the others.
-    #[serde(skip)]
     pub stopped_ns: Option<u64>,
 }
 
@@ -388,17 +387,19 @@ impl Outages {
         })
     }
 
-    /// Places of a member cannot be read from now on.
+    /// Places of a member cannot be read from now on, no two of them the same (R. W. Floyd, CACM 30, 1987).
     fn spoil(&mut self, layout: &Layout, leaf: LeafId, places: u64, nth: usize) {
         let Some(seed) = self.seed else { return };
         let mut draws = seed.child(u64::from(leaf)).child(nth as u64).draws();
-        let sectors = layout.node(layout.node_of(leaf)).capacity;
-        let of_place = (PLACE_BYTES / u64::from(layout.sector_bytes())).max(1);
-        let before = self.unreadable.len();
-        for _ in 0..places.min(sectors / of_place) {
-            let lba = draws.below(sectors / of_place) * of_place;
-            self.unreadable.extend((lba..lba + of_place).map(|lba| (leaf, lba)));
+        let (of_place, all) = (sectors_of_place(layout), places_of(layout, leaf));
+        let mut drawn = BTreeSet::new();
+        for last in all.saturating_sub(places)..all {
+            let place = draws.below(last + 1);
+            drawn.insert(if drawn.contains(&place) { last } else { place });
         }
+        let before = self.unreadable.len();
+        let sectors = |place: u64| place * of_place..(place + 1) * of_place;
+        self.unreadable.extend(drawn.into_iter().flat_map(sectors).map(|lba| (leaf, lba)));
         self.spoiled += (self.unreadable.len() - before) as u64;
     }
 
@@ -541,6 +542,7 @@ fn check(
 ) -> Result<(), SpecError> {
     check_events(array.layout(), events)?;
     check_members(array.layout().leaves(), missing, events)?;
+    check_places(array.layout(), events)?;
     let failures = failures(events);
     if let Some(rebuild) = rebuild {
         rebuild.check(array.layout().sector_bytes())?;
@@ -589,13 +591,33 @@ fn check_events(layout: &Layout, events: &[MemberEventSpec]) -> Result<(), SpecE
         if let Some(Err((key, message))) = event.throttle.map(|throttle| throttle.check()) {
             return Err(SpecError::new(format!("events[{i}].throttle.{key}"), message));
         }
-        if let Some(places) = event.places.filter(|places| !(1..=MOST_PLACES).contains(places)) {
-            let message = format!("{places}; accepted: 1 to {MOST_PLACES}");
-            return Err(SpecError::new(format!("events[{i}].places"), message));
-        }
         if let Some(times) = event.times.filter(|times| !(1.0..=1e6).contains(times)) {
             let message = format!("{times}; accepted: a number from 1 to 1000000");
             return Err(SpecError::new(format!("events[{i}].times"), message));
+        }
+    }
+    Ok(())
+}
+
+/// Sectors of a place that cannot be read.
+fn sectors_of_place(layout: &Layout) -> u64 {
+    (PLACE_BYTES / u64::from(layout.sector_bytes())).max(1)
+}
+
+/// How many places a member has.
+fn places_of(layout: &Layout, leaf: LeafId) -> u64 {
+    layout.node(layout.node_of(leaf)).capacity / sectors_of_place(layout)
+}
+
+/// Whether no member is to have more places than it has that cannot be read.
+fn check_places(layout: &Layout, events: &[MemberEventSpec]) -> Result<(), SpecError> {
+    for (i, event) in events.iter().enumerate() {
+        let Some((leaf, places)) = event.unreadable.zip(event.places) else { continue };
+        let most = places_of(layout, leaf).min(MOST_PLACES);
+        if !(1..=most).contains(&places) {
+            let message =
+                format!("member {leaf} has {} places of 4 KiB; accepted: 1 to {most}", places_of(layout, leaf));
+            return Err(SpecError::new(format!("events[{i}].places"), message));
         }
     }
     Ok(())

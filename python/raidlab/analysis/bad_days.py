@@ -3,7 +3,9 @@
 Invariants:
 
 - Phases are told apart by what the engine noted (table ``rebuilds``). An array rebuilds while any new member does; it
-  is degraded while one has failed and none is rebuilt; it is well again after that, also until the next one fails.
+  is degraded while one has failed and none is rebuilt, nor ever will be; it is well again after that, also until the
+  next one fails.
+- What larger members would take is reckoned from rebuilds that came to their end alone.
 - A phase has the seconds of the run's clock that lie wholly within it, so that none counts twice; one without any has
   no figures. A second in which nothing completed is a second.
 - The first phase begins with the run: a warm-up is part of it.
@@ -23,7 +25,7 @@ from math import ceil
 import numpy as np
 import polars as pl
 
-from raidlab.analysis.checks.data_loss import NAME as DATA_LOSS
+from raidlab.analysis.checks.data_loss import losses_among
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.analysis.model.access_count import bears
 from raidlab.histogram import Histogram
@@ -98,6 +100,8 @@ class Day:
     """Of the members that were lost, together."""
     rebuilding_s: float
     """How long new members were rebuilt, each counted for itself."""
+    is_stopped: bool
+    """Whether a rebuild was given up, because too little could be read of the others."""
     gone: tuple[int, ...]
     """The most members that were not whole at the same time, those missing included."""
     loss: str | None
@@ -181,6 +185,11 @@ class BadDay:
         return all(day.is_whole for day in self.repeats)
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether a rebuild was given up in any repeat."""
+        return any(day.is_stopped for day in self.repeats)
+
+    @property
     def losses(self) -> list[str]:
         """In the engine's words, how data were lost: of each repeat in which they were."""
         return [day.loss for day in self.repeats if day.loss is not None]
@@ -207,14 +216,14 @@ class BadDay:
 
     @property
     def rebuilt_bytes_per_s(self) -> float | None:
-        """The rate at which a member was rebuilt; None where none was."""
+        """The rate at which a member was rebuilt, as long as it was; None where none was."""
         seconds = sum(day.rebuilding_s for day in self.repeats)
         return self.rebuilt_bytes / seconds if seconds and self.rebuilt_bytes else None
 
     @property
     def hours_a_tb(self) -> float | None:
-        """How long a terabyte of a member would take at the rate of this rebuild; None where none was rebuilt."""
-        rate = self.rebuilt_bytes_per_s
+        """How long a terabyte of a member would take at the rate of this rebuild; None where it did not end."""
+        rate = self.rebuilt_bytes_per_s if self.is_whole else None
         return None if rate is None else 1e12 / rate / 3600
 
     @property
@@ -268,7 +277,7 @@ def _day(analysis: Analysis, point: Point, cell: int) -> Day | None:
     end_ns = max(0, int(seconds["time_ns"][-1]) - NS_PER_S)
     spans = _spans(places, end_ns)
     counts = analysis.run.snapshot_histograms.filter(mine)
-    lost = analysis.run.checks.filter(mine & (pl.col("check") == DATA_LOSS))["evidence"].to_list()
+    lost = losses_among(analysis.run.checks.filter(mine))["evidence"].to_list()
     return Day(
         tuple(_phase(name, spans[name], seconds, counts) for name in PHASES if name in spans),
         tuple(_series(seconds, counts)),
@@ -276,6 +285,7 @@ def _day(analysis: Analysis, point: Point, cell: int) -> Day | None:
         sum(place.rebuilt_bytes for place in places),
         sum(place.member_bytes for place in places),
         sum(place.rebuilding_ns(end_ns) for place in places) / NS_PER_S,
+        any(place.stopped_ns is not None for place in places),
         _most_gone(places, point.missing),
         lost[0] if lost else None,
     )
@@ -289,6 +299,7 @@ class _Place:
     failed_ns: int | None
     begun_ns: int | None
     whole_ns: int | None
+    stopped_ns: int | None
     rebuilt_bytes: int
     member_bytes: int
 
@@ -298,20 +309,25 @@ class _Place:
         return since is not None and since <= at_ns and (self.whole_ns is None or at_ns < self.whole_ns)
 
     def is_rebuilt(self, at_ns: int) -> bool:
-        """Whether a new member is in the place and not yet whole."""
-        return self.is_gone(at_ns) and self.begun_ns is not None and self.begun_ns <= at_ns
+        """Whether a new member is in the place, not yet whole and not given up."""
+        is_given_up = self.stopped_ns is not None and self.stopped_ns <= at_ns
+        return self.is_gone(at_ns) and self.begun_ns is not None and self.begun_ns <= at_ns and not is_given_up
 
     def rebuilding_ns(self, end_ns: int) -> int:
         """How long it was rebuilt, until the run was over at the latest."""
-        return 0 if self.begun_ns is None else max(0, (self.whole_ns or end_ns) - self.begun_ns)
+        return 0 if self.begun_ns is None else max(0, (self.whole_ns or self.stopped_ns or end_ns) - self.begun_ns)
 
 
 _PLACE = list(_Place.__dataclass_fields__)
 
 
+def _times_of(place: _Place) -> tuple[int | None, ...]:
+    return (place.failed_ns, place.begun_ns, place.whole_ns, place.stopped_ns)
+
+
 def _marks(places: Iterable[_Place]) -> list[int]:
     """When something happens to a place, in order."""
-    times = (time for place in places for time in (place.failed_ns, place.begun_ns, place.whole_ns))
+    times = (time for place in places for time in _times_of(place))
     return sorted({time for time in times if time is not None})
 
 

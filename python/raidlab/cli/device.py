@@ -370,15 +370,18 @@ def validate_device(
 
 def _validate_published(device: str, seed: int, as_json: bool) -> None:
     from raidlab.devices import compare_published
+    from raidlab.devices.catalogue import load
+    from raidlab.study.device import fit_error_percent, fit_warning
 
-    found = compare_published(device, seed)
+    found, fit = compare_published(device, seed), load(device).fit
+    error, warning = fit_error_percent(fit), fit_warning("it", fit)
     if as_json:
         rows = [
             one.figure.model_dump()
             | {"modelled": one.modelled, "error_percent": one.error_percent, "is_met": one.is_met}
             for one in found
         ]
-        print(json.dumps({"device": device, "figures": rows}, indent=2))
+        print(json.dumps({"device": device, "figures": rows, "fit": dict(fit)}, indent=2))
         return
     from rich.text import Text
 
@@ -400,6 +403,10 @@ def _validate_published(device: str, seed: int, as_json: bool) -> None:
     out.print(plain_table("", head, rows_of_text, right=head[1:]))
     for source in dict.fromkeys(one.figure.source for one in found):
         out.print(f"source: {source}")
+    if error is not None:
+        out.print(f"'at most' is what its fit states of itself: throughputs within {error:.1f} %, with 90 %.")
+    if warning is not None:
+        say(f"note: {warning}")
 
 
 def _figure(value: float) -> str:

@@ -175,6 +175,9 @@ def held_device(word: str) -> dict[str, Any]:
         )
     device, price = _parted(found[2], "@")
     device, size = _parted(device, ":")
+    if _AMOUNT.fullmatch(device):
+        message = f"'{device}' is a size, and of which disk it does not say"
+        raise InputError.one("--devices", message, value=f"'{word}'", accepted=_DEVICES_ACCEPTED)
     held: dict[str, Any] = {"device": device, "at_most": int(found[1])}
     if size is not None:
         _check_size(word, size)

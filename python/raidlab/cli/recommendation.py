@@ -32,8 +32,9 @@ def print_recommendation(answer: Recommendation) -> None:
     _print_front(answer)
     _print_changes(answer)
     if answer["dropped"]:
-        told = "; ".join(f"{one['arrays']} {one['rule']}" for one in answer["dropped"])
-        print("\n".join(wrapped(f"Of {answer['looked_at']} arrays left out: {told}.", hanging=2)))
+        told = "; ".join(f"{one['rule']}: {one['arrays']}" for one in answer["dropped"])
+        head = f"Left out, of {answer['looked_at']} arrays that could be built, each by its first reason"
+        print("\n".join(wrapped(f"{head}: {told}.", hanging=2)))
     for tool, lines in answer["commands"].items():
         print(f"\n{tool} ({'' if tool == SIMULATED_TOOL else 'a layout of its own, not simulated; '}printed, not run):")
         for line in lines:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raidlab.errors import InputError, RefusedError
+from raidlab.errors import InputError, Problem, RefusedError
 from raidlab.run.members import device_bytes, is_read_only
 from raidlab.run.targets import refuse_used
 from raidlab.run.volumes import PAGE_BYTES, usable_bytes
@@ -28,6 +28,7 @@ ACCEPTED = (
     "a file, a directory, a block device, null, memory, or an array over such: 'raid5(5)@/mnt/disk/'; "
     "with a name of yours: 'old=/dev/md0'"
 )
+_LEAST_ACCEPTED = "a file of at least 8 KiB"
 # What `null` and `memory` claim to be. Nothing is kept for the first; the second is really filled.
 NULL_BYTES = 1024**4
 MEMORY_BYTES = 256 * 1024**2
@@ -156,14 +157,23 @@ def single_target(
     try:
         target = wanted_targets([word], destroy, writes=False, file_bytes=file_bytes)[0]
     except InputError as error:
-        problems = (replace(one, accepted=accepted) if one.accepted == ACCEPTED else one for one in error.problems)
-        raise InputError(list(problems)) from None
+        raise InputError([_of_these(one, kinds, accepted) for one in error.problems]) from None
     if target.tree is not None or target.places[0].kind not in kinds:
         raise _error(word, otherwise, accepted)
     if target.places[0].given_up:
         # What may not be written is refused here, not in the middle.
         wanted_targets([word], destroy, writes=True, file_bytes=file_bytes)
     return target
+
+
+def _of_these(problem: Problem, kinds: Sequence[str], accepted: str) -> Problem:
+    """A mistake in the words of a command that takes only some kinds of place."""
+    if problem.accepted not in (ACCEPTED, _LEAST_ACCEPTED):
+        return problem
+    message = problem.message
+    for word in set(WORDS) - set(kinds):
+        message = message.removesuffix(did_you_mean(word, (word,)))
+    return replace(problem, message=message, accepted=accepted)
 
 
 def short_name(word: str) -> str:
@@ -218,7 +228,7 @@ def _place(word: str, given_up: set[Path], file_bytes: int) -> Place:
         usable = usable_bytes(status.st_size)
         if usable < PAGE_BYTES:
             size = format_bytes(status.st_size) if status.st_size else "nothing"
-            raise _error(word, f"holds {size}, which is too little to measure", "a file of at least 8 KiB")
+            raise _error(word, f"holds {size}, which is too little to measure", _LEAST_ACCEPTED)
         return Place(word, "file", usable, path)
     what = "a character device" if stat.S_ISCHR(status.st_mode) else "neither a file, a directory nor a block device"
     raise _error(word, f"is {what}{did_you_mean(path.name, WORDS)}")

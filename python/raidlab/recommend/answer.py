@@ -38,6 +38,7 @@ from raidlab.results.recommendation import (
 )
 from raidlab.stats import compare, corrected, mean_interval, ratio_interval
 from raidlab.study.device import fit_error_percent, fit_warning
+from raidlab.study.units import format_time_ns
 
 _MOST_RELAXATIONS = 3
 _STATES_TOLD = {
@@ -82,7 +83,7 @@ def document_of(decision: Decision, study: str, margins: Margins, *, is_cut_shor
         sentence=sentence_of(decision),
         needs=need_words(loaded),
         work=[f"{work.name}: {load_words(work)}" for work in loaded.works],
-        basis=[*_basis(decision, margins), *reliability_words(loaded)],
+        basis=[*_of_each_work(decision), *_basis(decision, margins), *reliability_words(loaded)],
         figure=_figure_words(decision),
         percentiles=[goal.key for goal in loaded.need.need.time_goals()],
         has_prices=loaded.need.is_priced,
@@ -256,12 +257,28 @@ def _gain(decision: Decision, one: _Found, best: _Found) -> str:
 
 def _figure_words(decision: Decision) -> str:
     within, works = decision.loaded.within, decision.loaded.works
-    times = "; times are those of the slowest" if decision.loaded.need.need.time_goals() else ""
+    times = "; a time is that of the workload with the longest" if decision.loaded.need.need.time_goals() else ""
     of = f" (geometric mean of the workloads{times})" if len(works) > 1 else ""
     if decision.figure == "held" and within is not None:
         return f"requests/s while p{within[0]:g} is {within[1] / 1e6:g} ms{of}"
     depths = {work.load.depth or work.depth for work in works}
     return f"requests/s at queue depth {', '.join(map(str, sorted(depths)))}{of}"
+
+
+def _of_each_work(decision: Decision) -> Iterator[str]:
+    """Of several workloads, what the answer gives each of them at its own load."""
+    works, first = decision.loaded.works, decision.answer
+    runs = [] if first is None else decision.seen(first, "load", confirms=True) or decision.seen(first, "load")
+    if first is None or not runs or len(works) < 2:
+        return
+    told = []
+    for at, work in enumerate(works):
+        said = [f"{mean([run[at].requests_per_s for run in runs]):,.0f} requests/s"]
+        goals = [goal for goal in decision.loaded.need.need.time_goals() if goal.kind == "load"]
+        times = [(goal.key, percentile_ns(runs, at, goal.percentile)) for goal in goals]
+        said += [f"{key} {format_time_ns(time)}" for key, time in times if time is not None]
+        told.append(f"{work.name} {', '.join(said)}")
+    yield f"Each workload by itself, of {first.name}: {'; '.join(told)}."
 
 
 def _basis(decision: Decision, margins: Margins) -> list[str]:

@@ -282,7 +282,7 @@ class WorkMargins:
             return
         title = f"{work.name}: " if len(self.decision.loaded.works) > 1 else ""
         if self.spent >= self.most:
-            unseen.add(axis, end)
+            unseen.add(axis, end, upwards=upwards)
             return
         nearest: AnswerTurn | None = None
         for instead, value in self._events(first, rivals, at, axis):
@@ -307,7 +307,7 @@ class WorkMargins:
                     words=f"{title}{margin.condition()}",
                 )
         if nearest is None:
-            still.add(axis, end)
+            still.add(axis, end, upwards=upwards)
         else:
             found.turns.append(nearest)
 
@@ -454,24 +454,25 @@ class _Ends:
     """How far each axis of a workload was looked along, or would have been."""
 
     title: str
-    _by_axis: dict[str, list[float]] = field(default_factory=dict)
+    _by_axis: dict[str, dict[bool, float]] = field(default_factory=dict)
 
-    def add(self, axis: str, end: float) -> None:
+    def add(self, axis: str, end: float, *, upwards: bool) -> None:
         """Add one end of an axis."""
-        self._by_axis.setdefault(axis, []).append(end)
+        self._by_axis.setdefault(axis, {})[upwards] = end
 
     def words(self) -> list[str]:
         """All of them in one line; none where there are none."""
-        each = [_axis_words(axis, ends) for axis, ends in self._by_axis.items()]
+        each = [
+            f"{'' if len(ends) > 1 else 'up to ' if True in ends else 'down to '}{_axis_words(axis, [*ends.values()])}"
+            for axis, ends in self._by_axis.items()
+        ]
         return [f"{self.title}{', '.join(each)}"] if each else []
 
 
 def _axis_words(axis: str, ends: list[float]) -> str:
-    """How far an axis was looked along, to one side or to both."""
+    """A place on an axis, or from one to another."""
     if axis == "read":
-        shares = " to ".join(f"{100 * end:.0f}" for end in ends)
-        way = "" if len(ends) > 1 else "down to " if ends[0] == 0 else "up to "
-        return f"{way}{shares} % reads"
+        return f"{' to '.join(f'{100 * end:.0f}' for end in ends)} % reads"
     if axis == "depth":
         return f"{'a queue depth' if len(ends) == 1 else 'queue depths'} of {' to '.join(f'{end:.0f}' for end in ends)}"
     return f"{' to '.join(f'{end:,.4g}' for end in ends)} requests/s"

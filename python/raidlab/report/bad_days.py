@@ -30,9 +30,11 @@ class BadDayRow:
     repeats: int
     risk_s: float
     risk: str
+    is_whole: bool
+    is_lost: bool
     rebuild: str
     terabyte: str
-    """How long a terabyte would take at the rate of this rebuild."""
+    """How long a terabyte would take at the rate of this rebuild; nothing where it never came to its end."""
     terabyte_s: float | None
     floor_kib_s: int | None
     """The least rate of md's, if the rebuild was held there."""
@@ -66,6 +68,8 @@ def _row(day: BadDay) -> BadDayRow:
         len(day.repeats),
         day.risk_s,
         "data lost" if day.losses else f"{'' if day.is_whole else 'over '}{span(day.risk_s, day.risk_interval)}",
+        day.is_whole,
+        bool(day.losses),
         span(day.rebuild_s) if day.rebuild_s is not None else _unfinished(day),
         span(hours * _HOUR) if hours is not None else "",
         hours * _HOUR if hours is not None else None,
@@ -79,7 +83,10 @@ def _row(day: BadDay) -> BadDayRow:
 def _unfinished(day: BadDay) -> str:
     if day.phase(REBUILDING) is None:
         return "none"
-    return f"{100 * day.rebuilt_bytes / max(1, day.member_bytes):.0f} % done"
+    rate = day.rebuilt_bytes_per_s
+    at = "" if rate is None else f" at {number(rate / 1e6)} MB/s"
+    stopped = ", then given up" if day.is_stopped else ""
+    return f"{number(100 * day.rebuilt_bytes / max(1, day.member_bytes))} % done{at}{stopped}"
 
 
 def _kept(day: BadDay, name: str) -> str | None:
@@ -115,8 +122,9 @@ def _sentence(day: BadDay) -> str:
     keeps = f"keeps {' and '.join(said)}; " if said else ""
     if day.losses:
         often = f" So in {len(day.losses)} of {len(day.repeats)} repeats." if len(day.repeats) > 1 else ""
-        return f"{day.losses[0]}{often}{f' Until then it {keeps[:-2]}.' if keeps else ''}"
-    end = "" if day.is_whole else " (the run was over before it was whole)"
+        return f"{day.losses[0]}{often}{f' It {keeps[:-2]}.' if keeps else ''}"
+    came = f"; {_unfinished(day)}" if day.phase(REBUILDING) is not None else ""
+    end = "" if day.is_whole else f" (the run was over before it was whole{came})"
     return f"{keeps}at risk for {span(day.risk_s, day.risk_interval)}{end}{_further(day)}."
 
 
@@ -143,9 +151,14 @@ def headline(rows: list[BadDayRow]) -> str:
     """Who is at risk the shortest and the longest, in a sentence; of a single array all that is said of it."""
     if len(rows) == 1:
         return f"{rows[0].array} {rows[0].sentence}"
-    shortest, longest = min(rows, key=lambda row: row.risk_s), max(rows, key=lambda row: row.risk_s)
-    ends = [f"{span(row.risk_s)} ({row.array})" for row in (shortest, longest)]
-    return f"At risk for {' to '.join(ends)} after a failure."
+    lost, kept = ([row for row in rows if row.is_lost is is_lost] for is_lost in (True, False))
+    names = ", ".join(dict.fromkeys(row.array for row in lost))
+    said = [f"Data lost: {names}."] if lost else []
+    if kept:
+        ends = [chosen(kept, key=lambda row: row.risk_s) for chosen in (min, max)]
+        told = dict.fromkeys(f"{'' if row.is_whole else 'over '}{span(row.risk_s)} ({row.array})" for row in ends)
+        said.append(f"At risk for {' to '.join(told)} after a failure.")
+    return " ".join(said)
 
 
 def terabytes(rows: list[BadDayRow]) -> str:

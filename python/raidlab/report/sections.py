@@ -18,6 +18,7 @@ from raidlab.report.figures.figure import key_of, length
 from raidlab.report.figures.own import own_key
 from raidlab.report.path import DataPath, data_path
 from raidlab.stats import interval_above_zero
+from raidlab.study.check import is_same_capacity
 
 # In pixels; a panel of a metric over the load is.
 _WIDE = 440
@@ -100,9 +101,13 @@ def target_title(analysis: Analysis, target: str) -> str:
 
 
 def space_words(comparisons: list[Comparison]) -> str:
-    """How many members' worth of user capacity each array of a table has."""
+    """How many members' worth of user capacity each array of a table has; nothing where all have the same."""
     points = {row.array: row.point for comparison in comparisons for row in comparison.rows}
     known = {array: point for array, point in points.items() if point.storage_efficiency is not None}
+    sizes = [int(point.rows[0]["user_bytes"]) for point in known.values()]
+    trees = [tree for array, one in known.items() if (tree := one.run.facts["trees"].get(array)) is not None]
+    if sizes and is_same_capacity(sizes, trees):
+        return ""
     return ", ".join(
         f"{point.members * (point.storage_efficiency or 0):.3g} of {array}" for array, point in known.items()
     )

@@ -276,6 +276,7 @@ class RebuildAnswer(TypedDict):
     member_bytes: int
     elapsed_ns: int
     is_over: bool
+    stopped_ns: NotRequired[int | None]
 
 
 class ScrubAnswer(TypedDict):

@@ -66,7 +66,7 @@ _MAY_BE_NULL: Mapping[str, Sequence[str]] = {
     "snapshots": ("response_sum_ns",),
     "holds": ("depth", "throughput_bytes_per_s", "throughput_low_bytes_per_s", "throughput_high_bytes_per_s"),
     "accesses": ("mean_ns",),
-    "rebuilds": ("failed_ns", "begun_ns", "whole_ns"),
+    "rebuilds": ("failed_ns", "begun_ns", "whole_ns", "stopped_ns"),
     "checks": ("mend",),
 }
 # What other figures are divided by.

@@ -55,7 +55,8 @@ _ADDED: dict[int, dict[str, tuple[str, ...]]] = {
     7: {"members": ("servers", *FLASH_BUSY)},
     8: {"cells": MACHINE, "kernel_threads": tuple(KERNEL_THREAD_COLUMNS)},
     9: {"records": tuple(RECORD_COLUMNS)},
-    10: {"rebuilds": tuple(REBUILD_COLUMNS)},
+    10: {"rebuilds": tuple(column for column in REBUILD_COLUMNS if column != "stopped_ns")},
+    11: {"rebuilds": ("stopped_ns",)},
 }
 
 

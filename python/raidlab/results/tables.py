@@ -21,7 +21,7 @@ import polars as pl
 from raidlab.histogram import Column
 from raidlab.results.answer import CellRecord, HoldRecord, MachineUsage, RebuildAnswer, Row, StreamAnswer, times_of
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 # How many rows of a table are written, and of a long one read, at once.
 ROWS_A_GROUP = 1 << 18
 # The columns of a table, in order, and their types.
@@ -188,6 +188,7 @@ REBUILD_COLUMNS: Columns = {
     "whole_ns": pl.UInt64,
     "rebuilt_bytes": pl.UInt64,
     "member_bytes": pl.UInt64,
+    "stopped_ns": pl.UInt64,
 }
 # The rows of single requests, which are no table of the run folder but files that its table `records` lists.
 REQUEST_COLUMNS: Columns = {

@@ -16,11 +16,12 @@ import re
 from collections.abc import Iterator
 
 from raidlab.errors import Problem
-from raidlab.run.request import cell_request
+from raidlab.run.request import amounts, cell_request
 from raidlab.study import Cell, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.cell import Opaque, study_key
-from raidlab.study.expand import NULL, expand_null
+from raidlab.study.expand import NULL, budget, expand_null
 from raidlab.study.places import Place
+from raidlab.study.schema import MemberEvent
 from raidlab.study.words import is_simulated
 from raidlab.study.workload import Workload
 
@@ -64,7 +65,28 @@ def dry_problems(
             place = _place(loaded, cell, error.key, quick=quick)
             told = f"{message} (array '{cell.array.name}' on {_WHERE.get(target, target)})"
             found.setdefault(place, loaded.problem(place, told, accepted or None))
+            continue
+        for number, event, end_ns in _too_late(loaded, cell, quick=quick):
+            place = _place(loaded, cell, f"events[{number}].at", quick=quick)
+            how = " with --quick" if quick else ""
+            message = f"{event.in_words}, and the run is over at {end_ns / 1e9:g} s{how} (array '{cell.array.name}')"
+            accepted = f"less than {end_ns / 1e9:g} s, or a longer measure"
+            found.setdefault(place, loaded.problem(place, message, accepted))
     return sorted(found.values(), key=lambda problem: (problem.line or 0, problem.where))
+
+
+def _too_late(loaded: LoadedStudy, cell: Cell, *, quick: bool) -> Iterator[tuple[int, MemberEvent, int]]:
+    """Events that are sure to come after the run, and when that is over; how long so many requests take, none knows."""
+    if cell.workload.trace is not None:
+        return
+    limits = amounts(cell.workload, budget(loaded.study, cell.target, quick=quick), max(cell.load.depth, 1))
+    warmup_ns, measure_ns = (limit.duration for limit in limits)
+    if warmup_ns is None and limits[0].requests is None:
+        warmup_ns = 0
+    if warmup_ns is None or measure_ns is None:
+        return
+    end_ns = warmup_ns + measure_ns
+    yield from ((number, event, end_ns) for number, event in enumerate(cell.array.events) if event.at >= end_ns)
 
 
 def _cells(loaded: LoadedStudy, target: str, *, seed: int, quick: bool) -> Iterator[Cell]:

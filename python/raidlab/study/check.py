@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Report = Callable[..., None]
 TARGET_WORDS = (*OFF_LIVE, "memory")
 KEEPING_WORDS = ("none", "memory")
-# Rounding to whole chunks and stripes loses a little; arrays that differ by more are not equal.
+# Arrays that differ by more are not equal, beyond what rounding to whole chunks and stripes may take (`rounded_bytes`).
 EQUAL_TOLERANCE = 0.01
 
 
@@ -182,13 +182,7 @@ def _check_volumes(parts: ValidParts, report: Report) -> None:
             if key in said:
                 accepted = 'a tree of members beside it, or tree = "mounted" without it'
                 report((*place, key), "is said of members, and a mounted array has none", None, accepted)
-        for number, event in enumerate(array.events):
-            if not event.says_one_thing:
-                accepted = (
-                    "{ at = '30s', fail = 2 }, { at = '30s', slow = 2, times = 4 }, { at = '30s', unreadable = 2, "
-                    "places = 64 } or { at = '30s', scrub = 'check' }"
-                )
-                report((*place, "events", number), "does not say what befalls which member", None, accepted)
+        _check_events(array, place, report)
         for key in _OF_TREES if array.volume else ():
             if key in said:
                 message = "does not go with a volume, which is what it is"
@@ -197,6 +191,20 @@ def _check_volumes(parts: ValidParts, report: Report) -> None:
             hint = f"; did you mean './{array.volume}'?" if _exists(array.volume) else ""
             accepted = "a path such as '/dev/md0' or '/mnt/box/'"
             report((*place, "volume"), f"is no path{hint}", array.volume, accepted)
+
+
+def _check_events(array: Array, place: Place, report: Report) -> None:
+    """Each event says one thing, and of a member that is there."""
+    for number, event in enumerate(array.events):
+        if event.mistake is not None:
+            message, accepted = event.mistake
+            report((*place, "events", number), message, None, accepted)
+            continue
+        for key, leaf in (("slow", event.slow), ("unreadable", event.unreadable)):
+            gone = None if leaf is None else array.gone_at(leaf, event.at)
+            if gone is not None:
+                accepted = "a member that is there then, or this at another time"
+                report((*place, "events", number, key), gone, leaf, accepted)
 
 
 def _exists(name: str) -> bool:
@@ -561,8 +569,9 @@ def _check_equal(compare: Compare, place: Place, parts: ValidParts, geometry: Ge
             sizes = [count_leaves(geometry.trees[name]) for name in ran]
         else:
             known = geometry.user_bytes.get(target, {})
-            sizes = [known[name] for name in ran if name in known]
-        difference = difference_of(compare, sizes)
+            ran = [name for name in ran if name in known]
+            sizes = [known[name] for name in ran]
+        difference = difference_of(compare, sizes, [geometry.trees[name] for name in ran])
         if difference is not None:
             other = "user_capacity" if compare.equal == "members" else "members"
             accepted = f"other trees for group '{compare.group}', or equal = \"{other}\""
@@ -575,16 +584,32 @@ def is_run_by_any(array: Array, parts: ValidParts) -> bool:
     return any(one.arrays is None or array.name in one.arrays for one in parts.workloads.values())
 
 
-def difference_of(compare: Compare, sizes: Sequence[int]) -> str | None:
+def rounded_bytes(tree: Tree) -> int:
+    """The most that whole chunks and stripes leave unused of an array: less than a chunk of each member."""
+    return count_leaves(tree) * max(chunk_sizes(tree), default=0)
+
+
+def is_same_capacity(sizes: Sequence[int], trees: Sequence[Tree]) -> bool:
+    """Whether arrays have the same user capacity, but for what rounding may take.
+
+    Examples
+    --------
+    >>> is_same_capacity([63 * 2**20, 64 * 2**20], []), is_same_capacity([100, 101], [])
+    (False, True)
+    """
+    return max(sizes) <= min(sizes) * (1 + EQUAL_TOLERANCE) + max(map(rounded_bytes, trees), default=0)
+
+
+def difference_of(compare: Compare, sizes: Sequence[int], trees: Sequence[Tree]) -> str | None:
     """In words, how far arrays of a table differ in what it calls equal (members, or bytes), if they do.
 
     Examples
     --------
     >>> table = Compare(group="all", title="Six disks", reference="a", equal="members")
-    >>> difference_of(table, [4, 6])
+    >>> difference_of(table, [4, 6], [])
     "the arrays of 'Six disks' differ: members from 4 to 6"
     """
-    if not sizes or max(sizes) <= min(sizes) * (1 + EQUAL_TOLERANCE):
+    if not sizes or is_same_capacity(sizes, [] if compare.equal == "members" else trees):
         return None
     if compare.equal == "members":
         shown = f"members from {min(sizes)} to {max(sizes)}"

@@ -218,6 +218,19 @@ class Rebuild(Table):
     whole stripes of these; a chunk (at most 512 KiB) when left out."""
 
 
+_EVENTS_ACCEPTED = (
+    "{ at = '30s', fail = 2 }, { at = '30s', slow = 2, times = 4 }, { at = '30s', unreadable = 2, places = 64 } or "
+    "{ at = '30s', scrub = 'check' }"
+)
+# Keys that stand beside another, and what they need to say.
+_EVENT_MEASURES = (
+    ("times", "slow", "times = 4 beside it: how many times as long all takes"),
+    ("places", "unreadable", "places = 64 beside it: how many places of 4 KiB"),
+    ("throttle", "scrub", ""),
+    ("watch", "scrub", ""),
+)
+
+
 class MemberEvent(Table):
     """What befalls a member, which fails, becomes slow or cannot be read in places, or that the array scrubs."""
 
@@ -247,15 +260,20 @@ class MemberEvent(Table):
     """Beside ``scrub``: the run ends so long after it is over, at the latest when its target's ``measure`` says."""
 
     @property
-    def says_one_thing(self) -> bool:
-        """Whether it is either a failure, or a slowness or unreadable places with their measure, or a scrub."""
-        of_member = (self.fail, self.slow, self.unreadable)
-        if self.scrub is not None:
-            return of_member == (None, None, None) and self.times is None and self.places is None
-        if self.throttle is not None or self.watch is not None:
-            return False
-        measured = (self.slow is None) == (self.times is None) and (self.unreadable is None) == (self.places is None)
-        return sum(leaf is not None for leaf in of_member) == 1 and measured
+    def mistake(self) -> tuple[str, str] | None:
+        """What is wrong with what it says, and what would be accepted; None of one thing with its measure."""
+        things = [key for key in ("fail", "slow", "unreadable", "scrub") if getattr(self, key) is not None]
+        if not things:
+            return "does not say what befalls which member", _EVENTS_ACCEPTED
+        if len(things) > 1:
+            return f"says {len(things)} things at once: {' and '.join(things)}", f"an event each: {_EVENTS_ACCEPTED}"
+        for key, of, needed in _EVENT_MEASURES:
+            is_said = getattr(self, key) is not None
+            if is_said and of != things[0]:
+                return f"says {key}, which goes with {of}, and not with {things[0]}", f"it without {key}"
+            if needed and not is_said and of == things[0]:
+                return f"says {of} = {getattr(self, of)} without {key}", needed
+        return None
 
     @property
     def in_words(self) -> str:
@@ -351,6 +369,17 @@ class Array(Table):
         """Whether a member of it fails while the load runs."""
         return any(event.fail is not None for event in self.events)
 
+    def gone_at(self, leaf: int, at_ns: int) -> str | None:
+        """Why a member is not there at a moment, in words; None where it is, or a new one in its place."""
+        if leaf in self.missing and self.rebuild is None:
+            return "this member is missing"
+        for event in self.events:
+            back_ns = None if self.rebuild is None else event.at + self.rebuild.after
+            if event.fail == leaf and event.at <= at_ns and (back_ns is None or at_ns < back_ns):
+                back = "" if back_ns is None else f" before {back_ns / 1e9:g} s"
+                return f"this member has failed by then (at {event.at / 1e9:g} s), and none is in its place{back}"
+        return None
+
     def runs_on(self, engine: str) -> bool:
         """Whether it is run on a target; one with a device of its own only where devices are modelled one by one."""
         if (self.is_mounted or self.volume is not None) and engine != "live":
@@ -372,7 +401,8 @@ class Compare(Table):
     reference: Name
     """The array that is 100 %."""
     equal: Literal["user_capacity", "members"]
-    """What the arrays share; a check says INVALID when they do not."""
+    """What the arrays share; a check says INVALID when they do not. Capacities are equal within 1 %, and where they
+    differ by less than a chunk of each member, which whole chunks and stripes may leave unused."""
     per: Literal["disk", "user_capacity", "array"] = "disk"
     """What throughput is divided by before it is compared."""
     contenders: list[Name] = []

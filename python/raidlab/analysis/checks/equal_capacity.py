@@ -18,7 +18,7 @@ NAME = "equal_capacity"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """INVALID when a table's arrays differ in what it says they share."""
+    """INVALID when a table's arrays differ in what it says they share, by more than whole chunks may take."""
     for target in analysis.targets:
         for compare in analysis.run.study.compare:
             points = [point for point in analysis.points if point.target == target and point.group == compare.group]
@@ -26,7 +26,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 continue
             key = "user_bytes" if compare.equal == "user_capacity" else "members"
             sizes = [point.members if key == "members" else int(point.rows[0][key]) for point in points]
-            difference = difference_of(compare, sizes)
+            known = analysis.run.facts["trees"]
+            difference = difference_of(compare, sizes, [known[one.array] for one in points if one.array in known])
             if difference is not None:
                 evidence = f"{difference[0].upper()}{difference[1:]}."
                 other = "members" if key == "user_bytes" else "user_capacity"
@@ -44,5 +45,6 @@ def said_of_equal(compare: Compare, sizes: Sequence[int]) -> str:
     if compare.equal == "members":
         return f"The arrays of '{compare.title}' are compared for equal members, and each has {most}."
     shown = [format_bytes(least), format_bytes(most)]
-    held = shown[0] if shown[0] == shown[1] else f"{shown[0]} to {shown[1]} (within {percent})"
+    within = f"within {percent}" if most <= least * (1 + EQUAL_TOLERANCE) else "but for whole chunks of each member"
+    held = shown[0] if shown[0] == shown[1] else f"{shown[0]} to {shown[1]} ({within})"
     return f"The arrays of '{compare.title}' are compared for equal user capacity, and each has {held}."

@@ -9,7 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,17 @@ from raidlab.results.answer import VERDICTS
 
 if TYPE_CHECKING:
     from raidlab.analysis.metrics import Analysis
+    from raidlab.study.schema import Array
 
 PASS, UNKNOWN, WARN, INVALID = "PASS", "UNKNOWN", "WARN", "INVALID"
 # What tables and documents call them.
 _COLUMNS = ("check", "target", "verdict", "evidence", "mend")
 SEVERITY: dict[str, int] = {verdict: place for place, verdict in enumerate(VERDICTS)}
+
+
+# How the engine says that a rebuild or a scrub did not come to its end.
+_NOT_OVER = "when the run was over"
+_NEVER_IDLE_REMEDY = "Take the throttle md, rate or share, or a load of arrivals (open), which leaves pauses."
 
 
 @dataclass(frozen=True)
@@ -58,11 +64,15 @@ def frame_of(findings: Iterable[Finding]) -> pl.DataFrame:
     return pl.DataFrame([finding.row() for finding in findings], schema=dict.fromkeys(_COLUMNS, pl.String))
 
 
-def told_by_engine(analysis: Analysis, name: str, remedy: str) -> Iterator[Finding]:
+def told_by_engine(
+    analysis: Analysis, name: str, remedy: str, waits: Callable[[Array], bool] = lambda _array: False
+) -> Iterator[Finding]:
     """What the engine says in its check ``name`` of each array and load, in the first repeat.
 
-    What is no PASS has the engine's remedy, or else this one.
+    What is no PASS has the engine's remedy, or else this one. ``waits`` says of which arrays that work goes on only
+    while no client asks for anything: beside a closed loop, that may be never.
     """
+    waiting = {array.name for array in analysis.run.study.array if waits(array)}
     for point in analysis.points:
         rows = analysis.run.of_cells("checks", point.cells[:1]).filter(pl.col("check") == name)
         if rows.is_empty():
@@ -70,7 +80,13 @@ def told_by_engine(analysis: Analysis, name: str, remedy: str) -> Iterator[Findi
         where = f"{point.array}, {point.workload}, {point.level}{', first repeat' if len(point.cells) > 1 else ''}"
         verdict = next((worse for worse in (INVALID, WARN) if worse in rows["verdict"]), PASS)
         mend = "" if verdict == PASS else next(filter(None, rows["mend"]), remedy)
-        yield Finding(name, point.target, verdict, f"{where}: {' '.join(rows['evidence'])}", mend)
+        evidence = f"{where}: {' '.join(rows['evidence'])}"
+        if verdict == PASS and point.array in waiting and _NOT_OVER in evidence and not point.is_open:
+            verdict, mend = WARN, _NEVER_IDLE_REMEDY
+            evidence += (
+                " The throttle 'idle' waits until no request is in flight, and beside a closed loop that may be never."
+            )
+        yield Finding(name, point.target, verdict, evidence, mend)
 
 
 def that_concern(findings: Iterable[Finding], targets: set[str], *, among: Iterable[str]) -> list[Finding]:

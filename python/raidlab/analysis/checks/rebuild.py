@@ -11,10 +11,15 @@ from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import Finding, told_by_engine
 from raidlab.analysis.metrics import Analysis
+from raidlab.study.schema import Array
 
 NAME = "rebuild"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """PASS with how long each rebuild took or how far it came; WARN where one fails later, INVALID where given up."""
-    yield from told_by_engine(analysis, NAME, "Measure for longer, or let it fail sooner.")
+    """PASS with how long each took or how far it came; WARN if one fails later or had no time, INVALID if given up."""
+
+    def waits(array: Array) -> bool:
+        return array.rebuild is not None and array.rebuild.throttle.kind == "idle"
+
+    yield from told_by_engine(analysis, NAME, "Measure for longer, or let it fail sooner.", waits)

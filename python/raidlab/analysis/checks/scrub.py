@@ -10,11 +10,16 @@ from collections.abc import Iterator
 
 from raidlab.analysis.checks.finding import Finding, told_by_engine
 from raidlab.analysis.metrics import Analysis
+from raidlab.study.schema import Array
 
 NAME = "scrub"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """PASS with how long each scrub took; WARN where redundancy did not agree or was unreadable, or it was cut off."""
+    """PASS with how long each took; WARN if redundancy did not agree or was unreadable, or it was cut off or idle."""
     remedy = "Members that were not written through this array never agreed: let a scrub of 'repair' go first."
-    yield from told_by_engine(analysis, NAME, remedy)
+
+    def waits(array: Array) -> bool:
+        return any(event.throttle is not None and event.throttle.kind == "idle" for event in array.events)
+
+    yield from told_by_engine(analysis, NAME, remedy, waits)

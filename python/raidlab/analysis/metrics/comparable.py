@@ -12,13 +12,12 @@ import polars as pl
 
 from raidlab.analysis.metrics.point import Point
 from raidlab.results import Run
+from raidlab.study.check import is_same_capacity
 from raidlab.study.expand import expand
 from raidlab.study.units import format_bytes
 from raidlab.study.words import ON_THE_CLOCK
 from raidlab.study.workload import Load, Workload
 
-# Rounding to whole chunks and stripes loses a little; more than this is another capacity.
-_CAPACITY_TOLERANCE = 0.01
 # What of a workload says where and how hard it runs, and not what it does.
 _NOT_THE_WORK = {"arrays", "load"}
 _SWEEP = "sweep"
@@ -39,7 +38,8 @@ def refusals(a: Point, b: Point, *, with_capacity: bool = True) -> Iterator[str]
     if a.load == b.load == "open" and (changed := _arrivals(a) ^ _arrivals(b)):
         yield f"requests arrive differently: {' against '.join(sorted(changed))}"
     sizes = [int(point.rows[0]["user_bytes"]) for point in (a, b)]
-    if with_capacity and max(sizes) > min(sizes) * (1 + _CAPACITY_TOLERANCE):
+    trees = [tree for point in (a, b) if (tree := point.run.facts["trees"].get(point.array)) is not None]
+    if with_capacity and not is_same_capacity(sizes, trees):
         shown = [format_bytes(size) for size in sizes]
         yield f"another user capacity: {shown[0]} against {shown[1]}"
 

@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
 
+from raidlab.analysis.checks import PASS, sparse
 from raidlab.errors import CellFailedError, InputError, RaidlabError
 from raidlab.measure.execute import made_members
 from raidlab.measure.fit.buckets import Drain, FoundBuckets, device_buckets
@@ -42,7 +43,7 @@ from raidlab.measure.fit.held_out import (
 from raidlab.measure.fit.kept import KeepingTimed, KeptFacts, KeptMeasurements, KeptTimed
 from raidlab.measure.fit.limits import RateLimit, is_held, rate_limits, relieved
 from raidlab.measure.fit.rotation import LONGEST_NS, PERIODIC, SHORTEST_NS, rotation_of
-from raidlab.measure.fit.situations import ARRIVAL_SHARE, Situation, Slot, situations, slots
+from raidlab.measure.fit.situations import ARRIVAL_SHARE, Situation, Slot, least_bytes, situations, slots
 from raidlab.measure.fit.spindle import SPINDLE_PHASES, Spindle, found_spindle, spindle_device
 from raidlab.measure.fit.subject import FitSubject, ModelSubject, TargetSubject
 from raidlab.measure.fit.table import (
@@ -59,7 +60,10 @@ from raidlab.measure.places import Place, single_target
 from raidlab.measure.plan import DIRECT, ResultLine
 from raidlab.reading import Plain
 from raidlab.run.interrupt import StopFlag, catching_signals
+from raidlab.run.kernel_facts import Sources
 from raidlab.run.progress import Progress, Silent
+from raidlab.run.target_facts import allocation, opened_member
+from raidlab.run.volumes import usable_bytes
 from raidlab.study.device import MOST_FIT_ERROR_PERCENT, fit_warning
 from raidlab.study.units import format_bytes, format_time_ns
 
@@ -144,7 +148,7 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
         asked.destroy,
         ("file", "directory", "block", "memory"),
         otherwise="is no device that could be fitted",
-        accepted="a file, a directory, a block device or memory",
+        accepted=f"a file, a directory, a block device or memory, of {format_bytes(least_bytes(asked.quick))} or more",
         file_bytes=asked.file_bytes,
     )
     place = target.places[0]
@@ -184,7 +188,16 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
                 kept.drain = drained(loops, asked.drain_ns, round(before), before_ns, progress)
         except CellFailedError as error:
             raise line.error_at_target(error) from None
-    return _of_kept(kept, asked.kind, spindle, buckets, noted)
+    return _of_kept(kept, asked.kind, spindle, buckets, (*noted, *_not_stored(place)))
+
+
+def _not_stored(place: Place) -> Iterator[str]:
+    """What of a file is on no disk, and so says nothing of one."""
+    if place.kind == "file" and place.path is not None:
+        stored = allocation.fact(place.path, [], Sources())
+        found = sparse.judge(opened_member(None, "file", str(place.path)) | {"allocation": stored})
+        if found is not None and found.verdict != PASS:
+            yield f"{found.evidence} {found.remedy}"
 
 
 def fit_kept(kept: KeptMeasurements, kind: FitKind = "auto", name: str = "") -> FittedDevice:
@@ -224,7 +237,7 @@ def _spindle_of(
 
     `InputError` where a disk was asked for and there is none, or too little time for it.
     """
-    if kind == "table" or subject is None or of.capacity_bytes < LEAST_DISK_BYTES:
+    if kind == "table" or subject is None or of.capacity_bytes < usable_bytes(LEAST_DISK_BYTES):
         if kind == "hdd":
             least = format_bytes(LEAST_DISK_BYTES)
             raise InputError.one("--kind", "hdd is of disks", value=f"'{of.name}'", accepted=f"{least} or more")

@@ -16,6 +16,7 @@ from itertools import product
 from typing import Literal
 
 from raidlab.errors import InputError
+from raidlab.run.volumes import usable_bytes
 from raidlab.study.units import format_bytes, format_time_ns
 from raidlab.study.workload import DrawnRequests, FixedSize, SequentialAddress, Step, UniformAddress
 
@@ -134,11 +135,16 @@ def situations(*, writes: bool, quick: bool, size_bytes: int) -> list[Situation]
         between = ((4 * KIB, 6), (64 * KIB, 4)) if quick else ((4 * KIB, 1), (16 * KIB, 12), (64 * KIB, 6))
         found += [Situation("mixed", "random", size, depth, held_out=True) for size, depth in between]
     found += [Situation(op, "random", 4 * KIB, depth=0, arrivals=True) for op in ops]
-    largest = max(one.size_bytes * one.depth for one in found if one.span == 1)
-    if size_bytes < _LEAST_APART * largest:
+    least = least_bytes(quick)
+    if size_bytes < usable_bytes(least):
         message = f"holds {format_bytes(size_bytes)}: requests to it would be on one another"
-        raise InputError.one("TARGET", message, accepted=f"at least {format_bytes(_LEAST_APART * largest)}")
+        raise InputError.one("TARGET", message, accepted=f"at least {format_bytes(least)}")
     return found
+
+
+def least_bytes(quick: bool) -> int:
+    """How much a target holds at least, the last page of a file too, so that requests are not on one another."""
+    return _LEAST_APART * max(size * depth for _, size, depth in (*_of_one_kind(quick), *_held_out(quick)))
 
 
 def _of_one_kind(quick: bool) -> Iterator[tuple[Placing, int, int]]:

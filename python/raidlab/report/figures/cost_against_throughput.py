@@ -45,6 +45,8 @@ def figure_of(answer: Recommendation) -> Figure | None:
         caption += f" The line joins those that none is shown to beat in {what} and throughput."
     if answer["answer"] is not None:
         caption += " The ring is the answer."
+    if any(miss["need"] == "at_most" for one in simulated for miss in one["missed"]):
+        caption += " Some hollow marks take a disk more than there are at hand: what one more would give."
     panel = _panel(answer, simulated, what)
     return Figure(KIND, "cost-against-throughput", f"{what.capitalize()} against throughput", caption, (panel,))
 

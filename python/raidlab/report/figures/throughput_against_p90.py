@@ -25,6 +25,8 @@ KIND = "throughput_against_p90"
 _PERCENTILE = 90
 # Beyond this span of an axis only the powers of ten are marked.
 _WIDE_RATIO = 2000
+# Fewer marks than this tell nothing of an axis.
+_LEAST_TICKS = 2
 _PER_WORDS = {"disk": "MB/s per disk", "user_capacity": "MB/s per TB of user capacity", "array": "MB/s"}
 _PER_SCALE = {"disk": 1.0, "user_capacity": 1e12, "array": 1.0}
 
@@ -90,9 +92,30 @@ def _chart(
 
 
 def ticks_between(values: Iterable[float]) -> list[float]:
-    """1, 2, 5, 10, ... around the values of a logarithmic axis: few enough to read, dense enough to judge."""
+    """1, 2, 5, 10, ... around the values of a logarithmic axis: few enough to read, dense enough to judge.
+
+    Where fewer than two of them lie among the values, as of 2.1 to 4.8, even steps.
+
+    Examples
+    --------
+    >>> ticks_between([3, 70]), ticks_between([2.1, 4.8]), ticks_between([103, 118])
+    ([2.0, 5.0, 10.0, 20.0, 50.0, 100.0], [2.0, 3.0, 4.0, 5.0], [100.0, 105.0, 110.0, 115.0, 120.0])
+    """
     listed = list(values)
-    low, high = min(listed) / 2, max(listed) * 2
+    least, most = min(listed), max(listed)
+    low, high = least / 2, most * 2
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if high / low < _WIDE_RATIO else (1,)
-    return [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]
+    ticks = [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]
+    if least < most and sum(least <= tick <= most for tick in ticks) < _LEAST_TICKS:
+        return _even_ticks(least, most)
+    return ticks
+
+
+def _even_ticks(least: float, most: float) -> list[float]:
+    """Places in steps of 1, 2 or 5 of some power of ten, two at least between both ends, and one beyond each."""
+    power = 10.0 ** math.floor(math.log10(most - least))
+    steps = (step * power for step in (1, 0.5, 0.2))
+    step = next(step for step in steps if math.floor(most / step) - math.ceil(least / step) + 1 >= _LEAST_TICKS)
+    # Whole numbers of steps, so that no tick is off by a last digit.
+    return [float(f"{n * step:.12g}") for n in range(math.floor(least / step), math.ceil(most / step) + 1) if n > 0]
