@@ -100,6 +100,7 @@ OTHER_ARRAYS: tuple[tuple[str, int, int | None], ...] = (
     ("raid10", 6, 512),
     ("raid5", 3, 16),
     ("raid6", 5, 128),
+    ("raid6", 4, 64),
 )
 
 
