@@ -174,7 +174,7 @@ def test_toml_is_what_it_says(block: Block, place: Path) -> None:
         Columns.model_validate({"table": [{"file": "chart.csv", "key": {"chart": "chart"}, **document["table"]}]})
     elif "table" in document:
         Columns.model_validate(document)
-    elif {"measure", "claim", "fit", "derived", "conclusion"} & document.keys():
+    elif {"measure", "claim", "fit", "derived", "given", "conclusion"} & document.keys():
         Quantities.model_validate({"target": "original", **document})
     elif document.keys() == {"power"}:
         load_device({"like": "hdd-7200", **document}, file)
