@@ -510,6 +510,33 @@ fn a_write_that_a_nested_node_cannot_take_costs_that_node() {
 }
 
 #[test]
+fn a_node_is_given_up_for_a_member_that_is_still_there() {
+    // One member is gone, another goes after it could not be read, and a third cannot be read.
+    let mut members_lost = 0;
+    for lba in 0..60 {
+        let mut array = array(&raid6_of_raid6(), Policy::default());
+        array.set_member_state(0, MemberState::Missing);
+        ask(&mut array, 1, RequestKind::Write, lba, 1);
+        let mut ops = device_ops(&mut array);
+        while !ops.is_empty() {
+            for o in &ops {
+                let unreadable = (1..3).contains(&o.leaf) && o.kind == OpKind::Read;
+                let result = if unreadable { Err(OpError::Media(o.extent)) } else { Ok(()) };
+                array.handle_op_done(Instant::ZERO, o.id, result);
+            }
+            if ops.iter().any(|o| o.leaf == 1 && o.kind == OpKind::Read) {
+                array.set_member_state(1, MemberState::Failed);
+            }
+            ops = device_ops(&mut array);
+        }
+        assert_eq!(finish(&mut array, ops), [(1, Ok(()))], "sector {lba}");
+        assert_eq!(array.check_idle(), Ok(()));
+        members_lost += u32::from(array.member(2).state == MemberState::Failed);
+    }
+    assert!(members_lost > 0, "no write had to read what cannot be read");
+}
+
+#[test]
 fn a_lost_node_within_a_degraded_one_is_rebuilt() {
     // The first inner node has lost three members, more than it bears; another child of the outer node is lost as well.
     let mut array = array(&raid6_of_raid6(), Policy::default());

@@ -283,11 +283,13 @@ impl Array {
         if request.kind != RequestKind::Write || node == *volume {
             return false;
         }
-        let below = |bad: &&BadExtent| is_within(&self.layout, node, self.layout.node_of(bad.leaf));
-        let Some(leaf) = self.windows[id as usize].bad.iter().find(below).map(|bad| bad.leaf) else { return false };
+        // Others may have gone since they could not be read.
+        let may_go =
+            |&leaf: &LeafId| self.views.leaf(leaf).writes() && is_within(&self.layout, node, self.layout.node_of(leaf));
+        let Some(leaf) = self.windows[id as usize].bad.iter().map(|bad| bad.leaf).find(may_go) else { return false };
         let mut without = self.views.clone();
         without.set_state(&self.layout, leaf, MemberState::Failed);
-        if !self.views.leaf(leaf).writes() || without.is_unsure(*volume) {
+        if without.is_unsure(*volume) {
             return false;
         }
         self.set_member_state(leaf, MemberState::Failed);
