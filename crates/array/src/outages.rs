@@ -155,6 +155,9 @@ pub struct RebuildResult {
     pub is_over: bool,
     /// When it was given up, if it was: too little could be read of the others.
     pub stopped_ns: Option<u64>,
+    /// The one before it had too many read errors.
+    #[serde(skip)]
+    pub has_worn_out: bool,
 }
 
 /// How far a scrub has come, and what it has found.
@@ -237,6 +240,13 @@ struct Place {
     begun_at: Option<Instant>,
     whole_at: Option<Instant>,
     stopped_at: Option<Instant>,
+    has_worn_out: bool,
+}
+
+impl Place {
+    fn of(leaf: LeafId) -> Place {
+        Place { leaf, failed_at: None, begun_at: None, whole_at: None, stopped_at: None, has_worn_out: false }
+    }
 }
 
 /// A scrub that has begun.
@@ -294,14 +304,11 @@ impl Outages {
                     let replaced = array.replace_member(Instant::ZERO, leaf, throttle);
                     replaced.map_err(|error| SpecError::new("missing", error.to_string()))?;
                 }
-                let begun_at = Some(Instant::ZERO);
-                outages.places.push(Place { leaf, failed_at: None, begun_at, whole_at: None, stopped_at: None });
+                outages.places.push(Place { begun_at: Some(Instant::ZERO), ..Place::of(leaf) });
             }
         }
         for event in events {
-            if let Some(leaf) = event.fail {
-                outages.places.push(Place { leaf, failed_at: None, begun_at: None, whole_at: None, stopped_at: None });
-            }
+            outages.places.extend(event.fail.map(Place::of));
             event.step().into_iter().for_each(|step| outages.plan(Instant::from_ns(event.at), step));
         }
         Ok(outages)
@@ -419,6 +426,21 @@ impl Outages {
         }
     }
 
+    /// The array has found a member gone: where it had too many read errors it is one that failed, and is replaced as any.
+    pub fn failed(&mut self, now: Instant, leaf: LeafId, array: &Array) {
+        if !array.has_too_many_read_errors(leaf) {
+            return;
+        }
+        let place = Place { failed_at: Some(now), has_worn_out: true, ..Place::of(leaf) };
+        match self.place(leaf) {
+            Some(known) => *known = place,
+            None => self.places.push(place),
+        }
+        if let Some(rebuild) = self.rebuild {
+            self.plan(now + Duration::from_ns(rebuild.after), Step::Replace(leaf));
+        }
+    }
+
     /// A member is rebuilt no further: too little can be read of the others.
     pub fn stopped(&mut self, now: Instant, leaf: LeafId) {
         if let Some(place) = self.place(leaf) {
@@ -480,6 +502,8 @@ impl Outages {
                 self.spoil(array.layout(), leaf, places, self.steps.len());
                 Befallen::Nothing
             }
+            // Another has taken the place already.
+            Some(Step::Replace(leaf)) if array.member(leaf).writes() => Befallen::Nothing,
             Some(Step::Replace(leaf)) if array.member(leaf).in_flight > 0 => {
                 self.plan(now + LOOK_EVERY, Step::Replace(leaf));
                 Befallen::Nothing
@@ -514,7 +538,7 @@ impl Outages {
     /// How far every place has come at `now`; `sectors` says how many a member has.
     pub fn results(&self, now: Instant, array: &Array, sectors: impl Fn(LeafId) -> u64) -> Vec<RebuildResult> {
         let sector_bytes = u64::from(array.layout().sector_bytes());
-        let of = |&Place { leaf, failed_at, begun_at, whole_at, stopped_at }: &Place| {
+        let of = |&Place { leaf, failed_at, begun_at, whole_at, stopped_at, has_worn_out }: &Place| {
             let member_sectors = sectors(leaf) - array.layout().data_offset(leaf);
             RebuildResult {
                 leaf,
@@ -526,6 +550,7 @@ impl Outages {
                     .map_or(0, |begun_at| whole_at.or(stopped_at).unwrap_or(now).since(begun_at).as_ns()),
                 is_over: whole_at.is_some(),
                 stopped_ns: stopped_at.filter(|_| whole_at.is_none()).map(Instant::as_ns),
+                has_worn_out,
             }
         };
         self.places.iter().map(of).collect()
@@ -546,8 +571,11 @@ fn check(
     let failures = failures(events);
     if let Some(rebuild) = rebuild {
         rebuild.check(array.layout().sector_bytes())?;
-        if missing.is_empty() && failures.is_empty() {
-            let message = "no member is missing; accepted: beside missing = [2] or events";
+        let may_wear_out = array.limits_read_errors() && events.iter().any(|event| event.unreadable.is_some());
+        if missing.is_empty() && failures.is_empty() && !may_wear_out {
+            let message =
+                "no member is missing; accepted: beside missing = [2] or events that take one out, or unreadable \
+                           with policy.max_read_errors";
             return Err(SpecError::new("rebuild", message));
         }
     }

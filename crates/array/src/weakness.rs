@@ -47,6 +47,7 @@ weaknesses! {
     MediaErrorIgnored "media-error-ignored" "A read that the member could not serve counts as done.";
     MediaErrorForgotten "media-error-forgotten" "A bad sector is forgotten at once, and read again and again.";
     NeverLooksCloser "never-looks-closer" "Of a long operation with a media error all counts as unreadable.";
+    ErrorsFailTheLast "errors-fail-the-last" "A member with too many read errors is taken out also where its level does not bear that.";
     WriteErrorForgiven "write-error-forgiven" "A member that has failed to write stays in use.";
     LocksKeptAfterError "locks-kept-after-error" "A request that is refused keeps its locks.";
     ErrorsAreSwallowed "errors-are-swallowed" "A request beyond what the level bears ends with success.";

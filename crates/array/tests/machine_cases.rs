@@ -279,6 +279,102 @@ fn nothing_is_repaired_without_redundancy_or_where_the_policy_says_so() {
     assert_eq!(striped.check_idle(), Ok(()));
 }
 
+/// Reads of sector `lba` at `hour`, of which each member's first read of the named ones fails; the members that are taken out
+/// for it.
+fn taken_out(array: &mut Array, hour: u64, lba: u64, bad: &[u32]) -> Vec<u32> {
+    let now = Instant::from_ns(hour * 3_600_000_000_000);
+    let extent = Extent::new(lba, 1);
+    let request = Request { tag: 1, volume: 0, kind: RequestKind::Read, extent, force_unit_access: false };
+    array.handle_request(now, request);
+    let mut left = bad.to_vec();
+    let mut ops = device_ops(array);
+    while !ops.is_empty() {
+        for o in &ops {
+            let is_bad = o.kind == OpKind::Read && left.contains(&o.leaf);
+            left.retain(|&leaf| !is_bad || leaf != o.leaf);
+            array.handle_op_done(now, o.id, if is_bad { Err(OpError::Media(o.extent)) } else { Ok(()) });
+        }
+        ops = device_ops(array);
+    }
+    let events: Vec<Event> = std::iter::from_fn(|| array.poll_event()).collect();
+    assert!(events.contains(&Event::RequestDone { tag: 1, result: Ok(()) }), "{events:?}");
+    assert_eq!(array.check_idle(), Ok(()));
+    events
+        .iter()
+        .filter_map(|event| if let Event::MemberFailed { leaf } = event { Some(*leaf) } else { None })
+        .collect()
+}
+
+fn with_limit(tree: &Tree, most: u32) -> Array {
+    array(tree, Policy { mirror_read: MirrorRead::Primary, max_read_errors: Some(most), ..Policy::default() })
+}
+
+#[test]
+fn a_member_with_one_read_error_too_many_is_taken_out_and_its_place_begins_anew() {
+    for tree in [Tree::raid1(2), Tree::raid10(2, 4), Tree::parity(1, 4, 4, Rotation::LeftSymmetric)] {
+        let mut array = with_limit(&tree, 2);
+        for lba in 0..2 {
+            assert_eq!(taken_out(&mut array, 0, lba, &[0]), [], "{tree:?}");
+        }
+        assert_eq!(taken_out(&mut array, 0, 2, &[0]), [0], "{tree:?}");
+        assert!(array.has_too_many_read_errors(0) && array.repaired_sectors() == 2, "{tree:?}: it is not mended");
+        array.replace_member(Instant::ZERO, 0, RebuildThrottle::Idle).expect("there is enough");
+        array.handle_time(Instant::ZERO);
+        let rebuild = device_ops(&mut array);
+        assert_eq!(finish(&mut array, rebuild), []);
+        assert_eq!(taken_out(&mut array, 0, 3, &[0]), [], "{tree:?}");
+    }
+}
+
+#[test]
+fn half_of_the_read_errors_are_forgotten_every_whole_hour() {
+    let mut array = with_limit(&Tree::raid1(2), 2);
+    for (hour, lba) in [(0, 0), (0, 1), (1, 2), (2, 3), (3, 4)] {
+        assert_eq!(taken_out(&mut array, hour, lba, &[0]), [], "at hour {hour}");
+    }
+    assert_eq!(taken_out(&mut array, 3, 5, &[0]), [0]);
+    let mut array = with_limit(&Tree::raid1(2), 2);
+    for hour in [0, 0, 100] {
+        assert_eq!(taken_out(&mut array, hour, 0, &[0]), [], "at hour {hour}");
+    }
+}
+
+#[test]
+fn the_last_that_gives_a_node_back_is_never_taken_out_for_read_errors() {
+    let mut lone = with_limit(&Tree::raid1(2), 0);
+    assert_eq!(taken_out(&mut lone, 0, 0, &[0]), [0]);
+    ask(&mut lone, 1, RequestKind::Read, 1, 1);
+    let read = device_ops(&mut lone);
+    lone.handle_op_done(Instant::ZERO, read[0].id, Err(OpError::Media(read[0].extent)));
+    assert!(matches!(finish(&mut lone, vec![])[..], [(1, Err(RequestError::BeyondTolerance { .. }))]));
+    assert_eq!(lone.member(1).state, MemberState::Online);
+    // As md has it, each array for itself: what stands above may bear the loss of the whole mirror, and is not asked.
+    let mut above = with_limit(&Tree::raid01(2, 4), 0);
+    assert_eq!(taken_out(&mut above, 0, 0, &[0]), [0]);
+    let mut without = with_limit(&Tree::raid0(2, 4), 0);
+    ask(&mut without, 1, RequestKind::Read, 0, 1);
+    let read = device_ops(&mut without);
+    without.handle_op_done(Instant::ZERO, read[0].id, Err(OpError::Media(read[0].extent)));
+    assert!(finish(&mut without, vec![])[0].1.is_err() && without.member(0).state == MemberState::Online);
+}
+
+#[test]
+fn with_rows_that_are_kept_it_takes_as_many_bad_rows_without_a_good_one_between() {
+    let tree = Tree::parity(1, 4, 4, Rotation::LeftSymmetric);
+    let policy = Policy { parity_row_bytes: 1, stripe_cache_size: 2, max_read_errors: Some(0), ..Policy::default() };
+    let mut array = array(&tree, policy);
+    for lba in 0..3 {
+        // What was repaired can be read.
+        assert_eq!(taken_out(&mut array, 0, lba, &[0]), []);
+    }
+    ask(&mut array, 1, RequestKind::Read, 0, 4);
+    let read = device_ops(&mut array);
+    array.handle_op_done(Instant::ZERO, read[0].id, Err(OpError::Media(Extent::new(0, 3))));
+    assert_eq!(array.poll_event(), Some(Event::MemberFailed { leaf: 0 }));
+    let rest = device_ops(&mut array);
+    assert_eq!(finish(&mut array, rest), [(1, Ok(()))]);
+}
+
 #[test]
 fn a_media_error_of_a_write_costs_the_member() {
     let mut array = array(&Tree::raid1(2), Policy::default());

@@ -68,6 +68,13 @@ fn members_are_rebuilt_beside_whatever_happens() {
 }
 
 #[test]
+fn members_are_taken_out_for_their_read_errors_where_that_is_borne() {
+    let trouble = FaultRates { bad_sectors: 100, replacements: 100, scrubs: 5, ..FaultRates::default() };
+    let worn_out: u64 = (0..1500).filter_map(|i| ran(9 << 32 | i, trouble)).map(|machine| machine.worn_out).sum();
+    assert!(worn_out > 200, "{worn_out} members taken out");
+}
+
+#[test]
 fn beyond_tolerance_is_an_error_and_never_a_hang_or_a_wrong_answer() {
     let trouble = FaultRates { deaths: 20, bad_sectors: 50, write_errors: 10, beyond: true, ..FaultRates::default() };
     let (succeeded, failed) = runs(5, 1500, trouble);

@@ -28,7 +28,7 @@ fn cases() -> Vec<Case> {
     use RequestKind::{Read, Write};
     let by_rows = Policy { parity_row_bytes: 4096, ..Policy::default() };
     let early = Policy { write_after: WriteAfter::OwnRead, ..Policy::default() };
-    let cached = Policy { stripe_cache_size: 256, ..by_rows };
+    let cached = Policy { stripe_cache_size: 256, max_read_errors: Some(20), ..by_rows };
     let gated = Policy { resync_barrier: true, ..Policy::default() };
     let with = |policy, name, tree: &Tree, kind, sectors, missing| {
         let tree = tree.clone();

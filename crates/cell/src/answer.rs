@@ -164,14 +164,14 @@ pub fn files(record: &FilesRecord) -> Value {
 
 /// Whether a member was whole before the run was over, and how long that took.
 fn rebuild_check(rebuild: &RebuildResult) -> Value {
-    let RebuildResult { leaf, failed_ns, begun_ns, rebuilt_bytes, member_bytes, elapsed_ns, is_over, stopped_ns } =
-        *rebuild;
+    let RebuildResult { leaf, failed_ns, begun_ns, rebuilt_bytes, member_bytes, elapsed_ns, .. } = *rebuild;
     let s = |ns: u64| f64_from(ns) / 1e9;
     let (seconds, mb) = (s(elapsed_ns), f64_from(rebuilt_bytes) / 1e6);
     let rate = if seconds > 0.0 { mb / seconds } else { 0.0 };
     let percent = 100.0 * f64_from(rebuilt_bytes) / f64_from(member_bytes.max(1));
-    let failed = failed_ns.map_or(String::new(), |ns| format!(" failed at {:.1} s,", s(ns)));
-    if let Some(at) = stopped_ns {
+    let why = if rebuild.has_worn_out { " for its read errors" } else { "" };
+    let failed = failed_ns.map_or(String::new(), |ns| format!(" failed at {:.1} s{why},", s(ns)));
+    if let Some(at) = rebuild.stopped_ns {
         let evidence = format!(
             "DATA LOST: member {leaf}{failed} was rebuilt up to {percent:.1} %; its rebuild stopped at {:.1} s, for too \
              little can be read of the others there.",
@@ -183,7 +183,7 @@ fn rebuild_check(rebuild: &RebuildResult) -> Value {
     let evidence = match (failed_ns, begun_ns) {
         (None, None) => format!("Member {leaf} was to fail after the run was over."),
         (Some(_), None) => format!("Member {leaf}{failed} and none took its place."),
-        _ if is_over => format!("Member {leaf}{failed} was rebuilt in {seconds:.1} s ({mb:.0} MB, {rate:.1} MB/s)."),
+        _ if rebuild.is_over => format!("Member {leaf}{failed} was rebuilt in {seconds:.1} s ({mb:.0} MB, {rate:.1} MB/s)."),
         _ => format!(
             "Member {leaf}{failed} was rebuilt up to {percent:.1} % in {seconds:.1} s ({rate:.1} MB/s) when the run was \
              over."

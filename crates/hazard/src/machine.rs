@@ -9,7 +9,7 @@
 use super::fault::{FaultRates, MemberFault, MemberFaultKind, SCRUBS};
 use super::model::ReferenceModel;
 use super::trees::{sound, Losses};
-use super::{combine, move_pieces, Bench};
+use super::{combine, move_pieces, subsets, Bench};
 use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, Policy, RebuildThrottle, ScrubKind, Tree, OF_ARRAY};
 use raidlab_types::{
     CounterRng, Extent, Instant, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, Seed,
@@ -93,6 +93,8 @@ pub struct Machine {
     pub succeeded: u64,
     pub failed: u64,
     pub rebuilt: u64,
+    /// Members that were taken out for their read errors.
+    pub worn_out: u64,
     /// Scrubs that were done, and sectors that had rotted.
     pub scrubbed: u64,
     pub rotten: u64,
@@ -140,6 +142,7 @@ impl Machine {
             succeeded: 0,
             failed: 0,
             rebuilt: 0,
+            worn_out: 0,
             scrubbed: 0,
             rotten: 0,
             rots: false,
@@ -244,25 +247,54 @@ impl Machine {
     /// them (a nested node of which more has died than the array has noticed is lost, and not known to be).
     fn bears(&self, leaf: Option<usize>, sector: Option<(usize, u64)>) -> bool {
         let known = |l: usize| Some(l) == leaf || !self.array.member(l as LeafId).writes();
-        self.bears_missing(&|l| known(l) || self.dead[l], sector) && self.bears_missing(&known, sector)
+        self.bears_missing(&|l| known(l) || self.dead[l], sector, true) && self.bears_missing(&known, sector, true)
     }
 
-    fn bears_missing(&self, missing: &dyn Fn(usize) -> bool, sector: Option<(usize, u64)>) -> bool {
+    /// The same where the array takes members out for their read errors: whichever of those that have bad sectors it takes,
+    /// as its members are now, and once all that are gone are replaced. It takes those alone that it can do without.
+    fn bears_wear(&self, leaf: Option<usize>, sector: Option<(usize, u64)>) -> bool {
+        let is_refused = |flying: &OperationInFlight| matches!(flying.outcome, Some(Err(OpError::Media(_))));
+        let refuses = |l: usize| {
+            let of_leaf = |flying: &OperationInFlight| matches!(flying.op, ArrayOp::Device(o) if o.leaf as usize == l);
+            self.flying.iter().any(|flying| is_refused(flying) && of_leaf(flying))
+        };
+        let is_bad = |l: usize| self.bad.iter().chain(&sector).any(|&(of, _)| of == l) || refuses(l);
+        let suspects: Vec<usize> = (0..self.dead.len()).filter(|&l| is_bad(l)).collect();
+        subsets(suspects.len(), suspects.len()).iter().all(|taken| {
+            let is_taken = |l: usize| taken.iter().any(|&i| suspects[i] == l);
+            [true, false].into_iter().all(|now| {
+                let view = |l: usize| self.array.member(l as LeafId);
+                let known = |l: usize| is_taken(l) || now && !view(l).is_whole();
+                let gone = |l: usize| is_taken(l) || now && (Some(l) == leaf || self.dead[l] || !view(l).writes());
+                let losses = Losses { members: &self.sizes, missing: &known, bad: &|_, _| false };
+                self.is_any_lost(&losses) || self.bears_missing(&gone, sector, now)
+            })
+        })
+    }
+
+    /// Whether the tree bears it that these members are missing and what is unreadable now, `now` also where members are not
+    /// yet rebuilt.
+    fn bears_missing(&self, missing: &dyn Fn(usize) -> bool, sector: Option<(usize, u64)>, now: bool) -> bool {
         let bad = |l: usize, lba: u64| {
             let at = (l, lba + self.array.layout().data_offset(l as LeafId));
-            let rebuilt = self.array.member(l as LeafId).reads(Extent::new(lba, 1));
+            let rebuilt = !now || self.array.member(l as LeafId).reads(Extent::new(lba, 1));
             self.bad.contains(&at) || sector == Some(at) || !(missing(l) || rebuilt)
         };
         let losses = Losses { members: &self.sizes, missing, bad: &bad };
+        !self.is_any_lost(&losses) && sound(&self.tree, 0, &losses)
+    }
+
+    /// Whether a volume has lost more members than it bears.
+    fn is_any_lost(&self, losses: &Losses) -> bool {
         let volumes: &[Tree] = match &self.tree {
             Tree::Independent { children } => children,
             tree => std::slice::from_ref(tree),
         };
         let mut first = 0;
-        volumes.iter().all(|volume| {
+        volumes.iter().any(|volume| {
             first += volume.leaves();
-            !super::trees::lost(volume, first - volume.leaves(), &losses)
-        }) && sound(&self.tree, 0, &losses)
+            super::trees::lost(volume, first - volume.leaves(), losses)
+        })
     }
 
     /// What goes wrong in this step.
@@ -335,7 +367,8 @@ impl Machine {
     }
 
     fn may_befall(&self, leaf: Option<usize>, sector: Option<(usize, u64)>) -> bool {
-        self.given.rates.beyond || self.bears(leaf, sector)
+        let wears_out = self.array.limits_read_errors();
+        self.given.rates.beyond || self.bears(leaf, sector) && (!wears_out || self.bears_wear(leaf, sector))
     }
 
     /// Whether a write of `leaf` that takes effect now is to fail.
@@ -573,6 +606,9 @@ impl Machine {
                 let stopped = matches!(event, Event::RebuildStopped { .. }) && !self.given.rates.beyond;
                 assert!(!(stopped && self.is_sound()), "a rebuild that is given up: {event:?}");
                 self.rebuilt += u64::from(matches!(event, Event::MemberRebuilt { .. }));
+                if let Event::MemberFailed { leaf } = event {
+                    self.worn_out += u64::from(self.array.has_too_many_read_errors(leaf));
+                }
                 if event == Event::ScrubDone {
                     self.note_scrub();
                 }

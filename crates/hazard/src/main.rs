@@ -116,6 +116,7 @@ struct ScheduleCounts {
     succeeded: AtomicU64,
     failed: AtomicU64,
     rebuilt: AtomicU64,
+    worn_out: AtomicU64,
     scrubbed: AtomicU64,
     rotten: AtomicU64,
     of_level: [AtomicU64; LEVELS.len()],
@@ -133,6 +134,7 @@ impl ScheduleCounts {
                 self.succeeded.fetch_add(machine.succeeded, Relaxed);
                 self.failed.fetch_add(machine.failed, Relaxed);
                 self.rebuilt.fetch_add(machine.rebuilt, Relaxed);
+                self.worn_out.fetch_add(machine.worn_out, Relaxed);
                 self.scrubbed.fetch_add(machine.scrubbed, Relaxed);
                 self.rotten.fetch_add(machine.rotten, Relaxed);
                 self.of_level[machine.level].fetch_add(1, Relaxed);
@@ -163,9 +165,11 @@ impl ScheduleCounts {
         let per_s = f64_from(done) / took.as_secs_f64();
         println!("{done} schedules in {:.1} s, {per_s:.0} a second", took.as_secs_f64());
         println!(
-            "{} requests done, {} refused, {} members rebuilt, {} scrubs, {} rotten sectors mended",
+            "{} requests done, {} refused, {} members taken out for read errors, {} rebuilt, {} scrubs, {} rotten sectors \
+             mended",
             self.succeeded.load(Relaxed),
             self.failed.load(Relaxed),
+            self.worn_out.load(Relaxed),
             self.rebuilt.load(Relaxed),
             self.scrubbed.load(Relaxed),
             self.rotten.load(Relaxed)

@@ -85,6 +85,24 @@ fn a_rebuild_that_meets_one_stops_and_says_so() {
 }
 
 #[test]
+fn a_member_with_one_read_error_too_many_fails_and_a_new_one_takes_its_place() {
+    let config = closed(Tree::raid10(2, CHUNK), fixed(10.0), random(1.0, 4096), 4);
+    let events = vec![MemberEventSpec::unreadable(0, 1, 2000)];
+    let throttle = RebuildThrottle::Share { fraction: 1.0 };
+    let rebuild = Some(RebuildSpec { watch: Some(0), ..RebuildSpec::at(throttle) });
+    let with = |max_read_errors| {
+        let policy = Policy { max_read_errors, ..Policy::default() };
+        run(&SimConfig { events: events.clone(), policy, rebuild, limits: requests(0, 10_000_000), ..config.clone() })
+    };
+    let result = with(Some(20)).expect("a run");
+    let (Some(found), [place]) = (result.unreadable, &result.rebuilds[..]) else { panic!("{:?}", result.rebuilds) };
+    assert!(place.leaf == 1 && place.has_worn_out && place.is_over && place.failed_ns == place.begun_ns, "{place:?}");
+    assert_eq!((found.repaired_bytes, found.left_bytes, result.recorder.all().failed), (20 * 4096, 0, 0));
+    let refused = with(None).expect_err("nobody fails").to_string();
+    assert!(refused.starts_with("rebuild: no member is missing") && refused.contains("max_read_errors"), "{refused}");
+}
+
+#[test]
 fn what_says_too_little_or_nonsense_is_refused() {
     let refused = |event: MemberEventSpec| {
         let config = closed(Tree::raid1(2), fixed(10.0), random(1.0, 4096), 1);

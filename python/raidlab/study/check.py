@@ -175,7 +175,7 @@ def _check_volumes(parts: ValidParts, report: Report) -> None:
         for key in ("state", "disks", "says") if array.volume is None else ():
             if key in said:
                 report((*place, key), "is said of volumes", getattr(array, key), "it beside volume = '/dev/md0'")
-        if array.rebuild is not None and not array.missing and not array.fails:
+        if array.rebuild is not None and not array.missing and not array.may_fail:
             accepted = "it beside missing = [2] or others, or events"
             report((*place, "rebuild"), "has nothing to rebuild", None, accepted)
         for key in ("missing", "events", "rebuild") if array.is_mounted else ():

@@ -120,6 +120,10 @@ class Policy(Table):
     as Linux md's barrier has them do."""
     read_error_repair: bool = True
     """Whether what of a member could not be read, and was worked out from the others, is written anew there."""
+    max_read_errors: Annotated[int, Field(ge=0, lt=2**32)] | None = None
+    """Read errors of a member that are borne, as Linux md's setting of this name: with one more it is taken out, where
+    its level bears that. Of copies those that requests meet, halved for each hour without; with parity and a
+    ``stripe_cache_size``, as many rows as that with no read between that succeeds. However many if left out."""
 
     @model_validator(mode="after")
     def _cached_rows_are_rows(self) -> Self:
@@ -145,6 +149,7 @@ POLICIES: dict[str, dict[str, Any]] = {
         "merge": "1280KiB",
         "plug": True,
         "resync_barrier": True,
+        "max_read_errors": 20,
     },
 }
 
@@ -361,13 +366,13 @@ class Array(Table):
         lost = f"{number} {', '.join(map(str, self.missing))} {rebuilt or 'missing'}"
         lacks = f"; degraded: {lost}" if self.missing else ""
         fails = [event.in_words for event in self.events]
-        fails += [f"is {rebuilt}"] if self.fails and rebuilt else []
+        fails += [f"is {rebuilt}"] if self.may_fail and rebuilt else []
         return f"{self.volume or self.tree}{lacks}{'; ' if fails else ''}{', '.join(fails)}"
 
     @property
-    def fails(self) -> bool:
-        """Whether a member of it fails while the load runs."""
-        return any(event.fail is not None for event in self.events)
+    def may_fail(self) -> bool:
+        """Whether a member of it fails while the load runs, or may: for what cannot be read of it."""
+        return any(event.fail is not None or event.unreadable is not None for event in self.events)
 
     def gone_at(self, leaf: int, at_ns: int) -> str | None:
         """Why a member is not there at a moment, in words; None where it is, or a new one in its place."""
@@ -387,7 +392,7 @@ class Array(Table):
         if self.twin_of is not None and not is_simulated(engine):
             return False
         is_slow = any(event.slow is not None for event in self.events)
-        own_model = self.device is not None or is_slow or (self.rebuild is not None and not self.fails)
+        own_model = self.device is not None or is_slow or (self.rebuild is not None and not self.may_fail)
         return (self.on is None or engine in self.on) and (not own_model or is_simulated(engine))
 
 

@@ -171,9 +171,9 @@ impl Array {
                     self.end_cache(volume);
                 }
                 Err(_) if self.views.leaf(leaf).writes() => {
-                    self.set_member_state(leaf, MemberState::Failed);
-                    self.events.push_back(Event::MemberFailed { leaf });
+                    self.fail_member(leaf);
                 }
+                Ok(()) if kind == OpKind::Read => self.note_read(leaf),
                 _ => {}
             }
         }

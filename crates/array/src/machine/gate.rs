@@ -17,11 +17,10 @@
 
 use super::rebuild::has_members_only;
 use super::scrub::is_within;
-use super::{join, split, Array, ArrayOp, Event, Owner, OF_ARRAY};
+use super::{join, split, Array, ArrayOp, Owner, OF_ARRAY};
 use crate::layout::{Layout, NodeId};
 use crate::level::{for_level, Level, Personality};
 use crate::plan::{place, Body, MemberViews};
-use crate::policy::MemberState;
 use raidlab_types::number::usize_from;
 use raidlab_types::{Extent, Instant, LeafId, OpError, OpKind, Operation, Request, RequestKind};
 use std::collections::VecDeque;
@@ -410,8 +409,7 @@ impl Array {
         self.views.leaves[leaf as usize].in_flight -= 1;
         self.traffic[leaf as usize].others += 1;
         if result.is_err() && self.views.leaf(leaf).writes() {
-            self.set_member_state(leaf, MemberState::Failed);
-            self.events.push_back(Event::MemberFailed { leaf });
+            self.fail_member(leaf);
         }
         if let Some(cache) = self.caches.iter_mut().flatten().find(|cache| cache.leaves().contains(&leaf)) {
             return cache.superblock_done();

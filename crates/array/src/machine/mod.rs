@@ -32,6 +32,7 @@ use raidlab_types::{
     Extent, Instant, Lba, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, RequestTag,
 };
 use rebuild::Rebuild;
+use repair::ReadErrors;
 use scrub::Scrub;
 use slab::Slab;
 use std::collections::VecDeque;
@@ -79,7 +80,7 @@ pub enum Event {
         /// Success, or why not.
         result: Result<(), RequestError>,
     },
-    /// A member was found gone and is used no more.
+    /// A member was found gone, or has had too many read errors, and is used no more.
     MemberFailed {
         /// Which.
         leaf: LeafId,
@@ -217,6 +218,8 @@ pub struct Array {
     scrub_counts: ScrubCounts,
     repairs_in_flight: u32,
     repaired_sectors: u64,
+    /// By leaf; none at all where the policy bears any number.
+    read_errors: Vec<ReadErrors>,
     /// How fast; as the member replaced last.
     throttle: RebuildThrottle,
     /// Bytes of a member that a unit of a rebuild is asked to have.
@@ -247,6 +250,7 @@ impl Array {
             row_sectors: policy.row_sectors(layout.sector_bytes()),
             gathers_writes: policy.plug && layout.has_parity(),
             writes_early: false,
+            read_errors: ReadErrors::of_members(&layout, &policy),
             layout,
             policy,
             scratch: Scratch::default(),
@@ -324,6 +328,12 @@ impl Array {
             self.rebuild_around(leaf);
         }
         self.end_caches();
+    }
+
+    /// A member is found gone, or to be of no more use.
+    pub(super) fn fail_member(&mut self, leaf: LeafId) {
+        self.set_member_state(leaf, MemberState::Failed);
+        self.events.push_back(Event::MemberFailed { leaf });
     }
 
     /// Takes a request; its outcome comes as [`Event::RequestDone`] with its tag. Its length must be below 2^32 sectors,

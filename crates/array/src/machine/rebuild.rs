@@ -285,6 +285,7 @@ impl Array {
             return Err(RequestError::BeyondTolerance { node: self.layout.volume_node(0), extent: None });
         }
         (self.now, self.throttle) = (now, throttle);
+        self.forget_read_errors(leaf);
         if self.views.is_weak(Weakness::NewMemberIsBelieved) {
             self.set_member_state(leaf, MemberState::Online);
             return Ok(());

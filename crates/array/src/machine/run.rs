@@ -7,8 +7,8 @@
 //!   together, after its reads, and are finished.
 //! - From the first write on, no read is left in the window (the barrier), so the remaining writes finish; those to a
 //!   member that has gone are dropped, since the redundancy written beside them carries their content.
-//! - A media error on a read costs the sectors it names for this window only; one on a write costs the member, as its
-//!   content can no longer be trusted.
+//! - A media error on a read costs the sectors it names for this window only, unless it is one too many
+//!   (`Policy::max_read_errors`); one on a write costs the member, as its content can no longer be trusted.
 //! - Nothing is taken out of the queue of ready nodes: what a draining window has there is dropped when its turn comes.
 
 use super::locks::collect;
@@ -292,8 +292,7 @@ impl Array {
         if without.is_unsure(*volume) {
             return false;
         }
-        self.set_member_state(leaf, MemberState::Failed);
-        self.events.push_back(Event::MemberFailed { leaf });
+        self.fail_member(leaf);
         true
     }
 
@@ -385,8 +384,10 @@ impl Array {
             if !self.traffic.is_empty() && !self.is_own(id) {
                 self.traffic[leaf as usize].others += extent.sectors;
             }
-            if let Err(error) = result {
-                self.note_failure(id, leaf, kind, extent, error);
+            match result {
+                Err(error) => self.note_failure(id, leaf, kind, extent, error),
+                Ok(()) if kind == OpKind::Read => self.note_read(leaf),
+                Ok(()) => {}
             }
         }
         let window = &self.windows[id as usize];
@@ -406,12 +407,15 @@ impl Array {
             OpError::Media(bad) if kind == OpKind::Read => {
                 let known = self.windows[id as usize].bad.len();
                 let extent = if known < NARROW_ERRORS { self.narrowed(leaf, extent, bad) } else { extent };
-                self.windows[id as usize].bad.push(BadExtent { leaf, extent });
+                if self.is_one_too_many(id, leaf, extent) {
+                    self.fail_member(leaf);
+                } else {
+                    self.windows[id as usize].bad.push(BadExtent { leaf, extent });
+                }
             }
             // One that is being rebuilt was not asked for this, or what was asked is not yet there: its predecessor was.
             _ if self.views.leaf(leaf).writes() && (kind != OpKind::Read || self.views.leaf(leaf).reads(extent)) => {
-                self.set_member_state(leaf, MemberState::Failed);
-                self.events.push_back(Event::MemberFailed { leaf });
+                self.fail_member(leaf);
             }
             _ => {}
         }

@@ -342,7 +342,7 @@ impl Array {
     pub(super) fn goes_over_again(&mut self, id: u32) -> bool {
         let window = &self.windows[id as usize];
         match window.owner {
-            Owner::Repair(_) if window.mends => self.repaired_sectors += window.bad_sectors(),
+            Owner::Repair(_) if window.mends => self.count_repaired(id),
             Owner::Rebuild(work) if self.rebuilds[work as usize].scrubs => return self.scrubs_again(id),
             _ => {}
         }

@@ -418,8 +418,11 @@ impl Engine {
 
     fn note_member(&mut self, leaf: LeafId) {
         if !self.failed_members.iter().any(|m| m.leaf == leaf) {
-            self.failed_members.push(FailedMember { leaf, reason: "failed on purpose".to_string() });
+            let has_worn_out = self.array.has_too_many_read_errors(leaf);
+            let reason = if has_worn_out { "too many read errors" } else { "failed on purpose" };
+            self.failed_members.push(FailedMember { leaf, reason: reason.to_string() });
         }
+        self.outages.failed(self.now, leaf, &self.array);
     }
 
     /// A member is taken out while it works.

@@ -244,7 +244,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
                     Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf),
                     Event::ScrubDone => self.outages.scrubbed(self.now, &self.array),
                     Event::RebuildStopped { leaf } => self.outages.stopped(self.now, leaf),
-                    Event::MemberFailed { .. } => {}
+                    Event::MemberFailed { leaf } => self.outages.failed(self.now, leaf, &self.array),
                 }
                 ask_load |= std::mem::take(&mut self.answered);
             }
