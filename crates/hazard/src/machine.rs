@@ -14,6 +14,7 @@ use raidlab_array::{Array, ArrayOp, Event, Layout, MemberState, Policy, RebuildT
 use raidlab_types::{
     CounterRng, Extent, Instant, LeafId, OpError, OpId, OpKind, Operation, Request, RequestError, RequestKind, Seed,
 };
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Steps after which what has not ended is called hung: the longest runs take some thousands.
@@ -260,14 +261,23 @@ impl Machine {
         };
         let is_bad = |l: usize| self.bad.iter().chain(&sector).any(|&(of, _)| of == l) || refuses(l);
         let suspects: Vec<usize> = (0..self.dead.len()).filter(|&l| is_bad(l)).collect();
-        subsets(suspects.len(), suspects.len()).iter().all(|taken| {
-            let is_taken = |l: usize| taken.iter().any(|&i| suspects[i] == l);
-            [true, false].into_iter().all(|now| {
-                let view = |l: usize| self.array.member(l as LeafId);
+        let view = |l: usize| self.array.member(l as LeafId);
+        let is_quiet = leaf.is_none() && (0..self.dead.len()).all(|l| view(l).is_whole() && !self.dead[l]);
+        let mut sets = subsets(suspects.len(), suspects.len());
+        sets.sort_by_key(|taken| Reverse(taken.len()));
+        [true, false].into_iter().skip(usize::from(is_quiet)).all(|now| {
+            let mut largest: Vec<&Vec<usize>> = Vec::new();
+            sets.iter().all(|taken| {
+                let is_taken = |l: usize| taken.iter().any(|&i| suspects[i] == l);
                 let known = |l: usize| is_taken(l) || now && !view(l).is_whole();
                 let gone = |l: usize| is_taken(l) || now && (Some(l) == leaf || self.dead[l] || !view(l).writes());
                 let losses = Losses { members: &self.sizes, missing: &known, bad: &|_, _| false };
-                self.is_any_lost(&losses) || self.bears_missing(&gone, sector, now)
+                // What is borne without more is borne without fewer.
+                if largest.iter().any(|more| taken.iter().all(|i| more.contains(i))) || self.is_any_lost(&losses) {
+                    return true;
+                }
+                largest.push(taken);
+                self.bears_missing(&gone, sector, now)
             })
         })
     }

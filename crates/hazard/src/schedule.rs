@@ -67,7 +67,7 @@ fn random_machine_policy(rng: &mut CounterRng) -> Policy {
     // As md's own mirrors would: that needs no draw of its own, so that all others stay what they were.
     let resync_barrier = matches!(policy.mirror_read, MirrorRead::Md { .. });
     // Nor does this.
-    let max_read_errors = (windows_in_flight == 3).then_some(u32::from(stripe_cache_size > 0));
+    let max_read_errors = (windows_in_flight == 3 && window_bytes == 1).then_some(u32::from(stripe_cache_size > 0));
     Policy { window_bytes, windows_in_flight, stripe_cache_size, resync_barrier, max_read_errors, ..policy }
 }
 
