@@ -473,6 +473,22 @@ def test_scrubs_that_cannot_be_are_refused(tmp_path: Path, keys: str, message: s
         run_study(file, out=tmp_path / "runs")
 
 
+def test_a_member_that_cannot_be_read_too_often_is_taken_out_and_replaced(tmp_path: Path) -> None:
+    keys = (
+        'events = [{ at = "0s", unreadable = 0, places = 2000 }]\npolicy = { max_read_errors = 20 }\n'
+        'rebuild = { throttle = { kind = "share", fraction = 1 }, watch = "0s" }'
+    )
+    text = _study(tmp_path, "raid10(4, chunk=64KiB)", [2]).read_text(encoding="utf-8").replace("missing = [2]", keys)
+    file = tmp_path / "study.toml"
+    file.write_text(text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "60s" }'))
+    findings = {one.check: one for one in run_checks(analyse(run_study(file, out=tmp_path / "runs")))}
+    rebuild = findings["rebuild"]
+    assert rebuild.verdict == "PASS" and re.search(
+        r"Member 0 failed at [0-9.]+ s for its read errors, was rebuilt in", rebuild.evidence
+    )
+    assert " 0 KiB still cannot be read. Requests failed: 0." in findings["unreadable"].evidence
+
+
 def test_a_volume_that_stands_says_its_state_itself(tmp_path: Path) -> None:
     file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
     whole = file.read_text(encoding="utf-8")

@@ -70,7 +70,7 @@ fn members_are_rebuilt_beside_whatever_happens() {
 #[test]
 fn members_are_taken_out_for_their_read_errors_where_that_is_borne() {
     let trouble = FaultRates { bad_sectors: 100, replacements: 100, scrubs: 5, ..FaultRates::default() };
-    let worn_out: u64 = (0..1500).filter_map(|i| ran(9 << 32 | i, trouble)).map(|machine| machine.worn_out).sum();
+    let worn_out: u64 = (0..3000).filter_map(|i| ran(9 << 32 | i, trouble)).map(|machine| machine.worn_out).sum();
     assert!(worn_out > 200, "{worn_out} members taken out");
 }
 

@@ -173,7 +173,8 @@ impl Array {
                 Err(_) if self.views.leaf(leaf).writes() => {
                     self.fail_member(leaf);
                 }
-                Ok(()) if kind == OpKind::Read => self.note_read(leaf),
+                // What is begun no more has not been read.
+                Ok(()) if kind == OpKind::Read && !self.cache(volume).is_ending() => self.note_read(leaf),
                 _ => {}
             }
         }

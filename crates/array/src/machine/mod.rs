@@ -396,6 +396,9 @@ impl Array {
         if let Some(volume) = self.volume_of_cache(window) {
             return self.cache_op_done(volume, node, result);
         }
+        if window != SUPERBLOCKS && result.is_ok() && !self.read_errors.is_empty() {
+            self.note_served(window, node);
+        }
         if window == SUPERBLOCKS {
             self.superblock_done(node, result);
         } else if self.gates.is_empty() || !self.is_late(window, node, result) {

@@ -15,11 +15,11 @@ use super::rebuild::{ancestors, collect_own, locked_above, measures};
 use super::{Array, LockRange, Owner};
 use crate::layout::{Layout, NodeId};
 use crate::level::{for_level, Personality};
-use crate::plan::BadExtent;
+use crate::plan::{BadExtent, Body};
 use crate::policy::{MemberState, Policy};
 use crate::weakness::Weakness;
 use raidlab_types::number::lcm;
-use raidlab_types::{Duration, Extent, Instant, LeafId};
+use raidlab_types::{Duration, Extent, Instant, LeafId, OpKind};
 
 /// Repairs in flight; what is found meanwhile is left to who reads it next.
 const MOST_REPAIRS: u32 = 8;
@@ -163,6 +163,15 @@ impl Array {
         let mut without = self.views.clone();
         without.set_state(&self.layout, leaf, MemberState::Failed);
         !without.is_unsure(node) || self.views.is_weak(Weakness::ErrorsFailTheLast)
+    }
+
+    /// A member has served an operation of a window.
+    pub(super) fn note_served(&mut self, window: u32, node: u32) {
+        if let Body::Device { leaf, kind: OpKind::Read, .. } =
+            self.windows[window as usize].plan.nodes[node as usize].body
+        {
+            self.note_read(leaf);
+        }
     }
 
     /// A member has been read.

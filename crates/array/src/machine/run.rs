@@ -384,10 +384,8 @@ impl Array {
             if !self.traffic.is_empty() && !self.is_own(id) {
                 self.traffic[leaf as usize].others += extent.sectors;
             }
-            match result {
-                Err(error) => self.note_failure(id, leaf, kind, extent, error),
-                Ok(()) if kind == OpKind::Read => self.note_read(leaf),
-                Ok(()) => {}
+            if let Err(error) = result {
+                self.note_failure(id, leaf, kind, extent, error);
             }
         }
         let window = &self.windows[id as usize];
