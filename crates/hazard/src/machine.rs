@@ -269,7 +269,8 @@ impl Machine {
             let mut largest: Vec<&Vec<usize>> = Vec::new();
             sets.iter().all(|taken| {
                 let is_taken = |l: usize| taken.iter().any(|&i| suspects[i] == l);
-                let known = |l: usize| is_taken(l) || now && !view(l).is_whole();
+                // One that is being rebuilt may be whole by then, even if it dies now.
+                let known = |l: usize| is_taken(l) || now && !view(l).writes();
                 let gone = |l: usize| is_taken(l) || now && (Some(l) == leaf || self.dead[l] || !view(l).writes());
                 let losses = Losses { members: &self.sizes, missing: &known, bad: &|_, _| false };
                 // What is borne without more is borne without fewer.
