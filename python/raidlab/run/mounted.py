@@ -39,7 +39,8 @@ def on_live(loaded: LoadedStudy, directories: int) -> LoadedStudy:
     mounted = [array.name for array in study.array if array.is_mounted]
     for name in mounted:
         tree = loaded.geometry.trees[name]
-        tree["children"] = [tree["children"][0]] * max(directories, 1)
+        # Another tree, not that one changed: what the engine says of it is kept by it.
+        loaded.geometry.trees[name] = {**tree, "children": [tree["children"][0]] * max(directories, 1)}
     raw = [array.name for array in study.array if not array.is_mounted]
 
     def asked(workload: Workload) -> Workload:
