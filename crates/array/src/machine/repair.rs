@@ -16,7 +16,7 @@ use super::{Array, LockRange, Owner};
 use crate::layout::{Layout, NodeId};
 use crate::level::{for_level, Personality};
 use crate::plan::{BadExtent, Body};
-use crate::policy::{MemberState, Policy};
+use crate::policy::Policy;
 use crate::weakness::Weakness;
 use raidlab_types::number::lcm;
 use raidlab_types::{Duration, Extent, Instant, LeafId, OpKind};
@@ -160,9 +160,7 @@ impl Array {
 
     /// Whether the node gives back all it should also without the member.
     fn does_without(&self, leaf: LeafId, node: NodeId) -> bool {
-        let mut without = self.views.clone();
-        without.set_state(&self.layout, leaf, MemberState::Failed);
-        !without.is_unsure(node) || self.views.is_weak(Weakness::ErrorsFailTheLast)
+        !self.is_unsure_without(leaf, node) || self.views.is_weak(Weakness::ErrorsFailTheLast)
     }
 
     /// A member has served an operation of a window.

@@ -287,13 +287,18 @@ impl Array {
         let may_go =
             |&leaf: &LeafId| self.views.leaf(leaf).writes() && is_within(&self.layout, node, self.layout.node_of(leaf));
         let Some(leaf) = self.windows[id as usize].bad.iter().map(|bad| bad.leaf).find(may_go) else { return false };
+        let is_borne = !self.is_unsure_without(leaf, *volume);
+        if is_borne {
+            self.fail_member(leaf);
+        }
+        is_borne
+    }
+
+    /// Whether a node would not give back all it should, or not everywhere, once a member had failed.
+    pub(super) fn is_unsure_without(&self, leaf: LeafId, node: NodeId) -> bool {
         let mut without = self.views.clone();
         without.set_state(&self.layout, leaf, MemberState::Failed);
-        if without.is_unsure(*volume) {
-            return false;
-        }
-        self.fail_member(leaf);
-        true
+        without.is_unsure(node)
     }
 
     fn plan_window(&mut self, id: u32) -> Result<(), RequestError> {
