@@ -88,7 +88,7 @@ function sentenceOf(settings, loaded, held) {
   if (rows.length < 2) return "";
   const most = rows[0].rate;
   const shares = rows.map((row) => ({ ...row, percent: (100 * row.rate) / most }));
-  const reference = rows[0].tolerance === 0 ? `${rows[0].name}, which has no redundancy` : rows[0].name;
+  const reference = rows[0].tolerance === 0 ? `${rows[0].name}, which has no redundancy${settings.gone ? " left" : ""}` : rows[0].name;
   return `Throughput per disk ${basis}, as a share of ${reference}: ${clauseOf(shares)}.`;
 }
 

@@ -13,7 +13,8 @@ function workWords(settings) {
 function questionOf(settings) {
   const disks = settings.disks === 1 ? "one disk" : `${counted(settings.disks)} disks`;
   const what = settings.equal === "members" ? `on ${disks}` : `for the space of ${disks}`;
-  return `Which level for ${workWords(settings)}, ${what}?`;
+  const gone = settings.gone ? `, with ${counted(settings.gone)} gone` : "";
+  return `Which level for ${workWords(settings)}, ${what}${gone}?`;
 }
 
 const workloadText = (settings) =>
@@ -32,12 +33,13 @@ function studyText(settings, arrays) {
     ? `hold = { percentile = 90, target = ${quoted(timeText(settings.p90_ms))}, max_depth = ${data.max_depth} }\n` : "";
   const title = settings.equal === "members" ? `${settings.disks} members each` : `The space of ${settings.disks} disks`;
   const amount = ({ warmup, measure }) => `warmup = { requests = ${warmup} }, measure = { requests = ${measure} }`;
+  const missing = settings.gone ? `missing = [${missingOf(settings).join(", ")}]\n` : "";
   return `# From raidlab's page in a browser: \`raidlab run FILE --seed ${data.seed}\` gives the figures that it shows.
 name = "simulated"
 title = ${quoted(questionOf(settings))}
 on = ["sim"]
 
-${sound.map(({ name, text }) => `[[array]]\nname = ${quoted(name)}\ntree = ${quoted(text)}\n`).join("\n")}
+${sound.map(({ name, text }) => `[[array]]\nname = ${quoted(name)}\ntree = ${quoted(text)}\n${missing}`).join("\n")}
 ${workloadText(settings)}
 [load]
 depths = [${depths}]
@@ -75,7 +77,7 @@ devices = [{ device = ${quoted(settings.device)}, at_most = ${most} }]
 ${workloadText(settings)}load = { depths = [${settings.depth}] }
 
 [need]
-tolerate = ${Math.min(1, ...sound.map(({ tolerance }) => tolerance))}
+tolerate = ${Math.max(settings.gone, Math.min(1, ...sound.map(({ tolerance }) => tolerance)))}
 ${goals.map((goal) => `${goal}\n`).join("")}
 [search]
 levels = [${sound.map(({ name }) => quoted(name)).join(", ")}]

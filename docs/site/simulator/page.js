@@ -251,7 +251,7 @@ function tell(sound, judged) {
 
 // Controls show the settings, and change them.
 function paint() {
-  const { device, disks, equal, chunk, read, size, pattern, goal, depth, p90_ms } = settings;
+  const { device, disks, gone, equal, chunk, read, size, pattern, goal, depth, p90_ms } = settings;
   byId("device").value = device;
   byId("pattern").value = pattern;
   const range = (id, value, text) => {
@@ -260,6 +260,7 @@ function paint() {
     byId(`${id}-shown`).textContent = text;
   };
   range("disks", disks, equal === "members" ? `${disks}` : `${disks} of data`);
+  range("gone", gone, gone ? `${gone}` : "none");
   range("read", read, `${read}\u00a0%`);
   for (const [id, text] of [["chunk", bytesShown(chunk)], ["size", bytesShown(size)], ["depth", String(depth)], ["p90_ms", timeShown(p90_ms)]]) {
     range(id, STEPS[id].indexOf(nearest(STEPS[id], settings[id])), text);
@@ -298,7 +299,7 @@ function begin() {
 function listen() {
   byId("device").addEventListener("change", ({ target }) => changed({ device: target.value }));
   byId("pattern").addEventListener("change", ({ target }) => changed({ pattern: target.value }));
-  for (const id of ["disks", "read"]) byId(id).addEventListener("input", ({ target }) => changed({ [id]: Number(target.value) }));
+  for (const id of ["disks", "gone", "read"]) byId(id).addEventListener("input", ({ target }) => changed({ [id]: Number(target.value) }));
   for (const id of Object.keys(STEPS)) byId(id).addEventListener("input", ({ target }) => changed({ [id]: STEPS[id][target.value] }));
   for (const one of document.querySelectorAll("[name=equal], [name=goal]")) {
     one.addEventListener("change", ({ target }) => changed({ [target.name]: target.value }));
@@ -349,6 +350,7 @@ function choices() {
     return label;
   }));
   byId("disks").max = MOST_DISKS;
+  byId("gone").max = MOST_GONE;
   for (const [id, steps] of Object.entries(STEPS)) byId(id).max = steps.length - 1;
 }
 

@@ -19,8 +19,9 @@ const STEPS = {
   p90_ms: [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100, 120, 150, 200, 300, 500, 1000, 2000, 5000],
 };
 const MOST_DISKS = 24;
+const MOST_GONE = 2;
 const DEFAULTS = {
-  device: "hdd-7200", disks: 6, equal: "members", levels: ["raid0", "raid10", "raid5", "raid6"], chunk: 64 * KIB,
+  device: "hdd-7200", disks: 6, gone: 0, equal: "members", levels: ["raid0", "raid10", "raid5", "raid6"], chunk: 64 * KIB,
   read: 70, size: 8 * KIB, pattern: "random", goal: "depth", depth: 16, p90_ms: 50,
 };
 
@@ -45,8 +46,9 @@ const nearest = (steps, value) =>
 // The part of the address behind `#`: words, not code, so that a link can be read and written by hand.
 function linkOf(settings) {
   const goal = settings.goal === "p90" ? { p90: timeText(settings.p90_ms) } : {};
+  const gone = settings.gone ? { gone: settings.gone } : {};
   const words = {
-    device: settings.device, disks: settings.disks, equal: settings.equal, levels: settings.levels.join(","),
+    device: settings.device, disks: settings.disks, ...gone, equal: settings.equal, levels: settings.levels.join(","),
     chunk: bytesText(settings.chunk), read: settings.read, size: bytesText(settings.size), pattern: settings.pattern,
     depth: settings.depth, ...goal,
   };
@@ -60,6 +62,7 @@ function settingsOf(hash) {
   const readers = {
     device: (text) => (text in data.devices ? { device: text } : null),
     disks: (text) => (/^\d+$/.test(text) && text >= 1 && text <= MOST_DISKS ? { disks: Number(text) } : null),
+    gone: (text) => (/^\d+$/.test(text) && text <= MOST_GONE ? { gone: Number(text) } : null),
     equal: (text) => (["members", "user_capacity"].includes(text) ? { equal: text } : null),
     levels: (text) => {
       const named = text.split(",");
@@ -92,9 +95,14 @@ function arraysOf(settings) {
     }
     const told = ask("tree", { text, member_bytes: device.capacity_bytes, sector_bytes: device.sector_bytes });
     if (told.error) return { name, text, disks, mistake: told.error.message };
-    return { name, text, disks, ...told.answer };
+    // How many more may fail.
+    const tolerance = told.answer.tolerance - settings.gone;
+    if (tolerance < 0) return { name, text, disks, mistake: `its data are lost with ${settings.gone === 1 ? "a disk" : `${settings.gone} disks`}` };
+    return { name, text, disks, ...told.answer, tolerance };
   });
 }
 
+// Which are gone is the same to every level here: each bears the loss of any.
+const missingOf = ({ gone }) => Array.from({ length: gone }, (_, leaf) => leaf);
 const depthsOf = ({ goal, depth }) =>
   goal === "p90" ? STEPS.depth.filter((one) => one <= data.swept_to) : [...STEPS.depth.filter((one) => one < depth), depth];
