@@ -153,7 +153,7 @@ def test_the_card_says_how_many_members_of_each_array_may_fail(
     monkeypatch.setitem(small_run.__dict__, "study", small_run.study.model_copy(update={"compare": [compare]}))
     (card,) = cards_of(analyse(small_run), [], has_published=False)
     assert card.failures_borne == "Members that may fail, whichever: none of raid0, 1 of raid5, 1 of raid10."
-    assert card.has_no_redundancy == (reference == "raid0")
+    assert card.reference_note == (", which has no redundancy" if reference == "raid0" else "")
 
 
 def test_no_difference_is_an_answer() -> None:

@@ -47,6 +47,7 @@ FEW = "#device=hdd-7200-bare&levels=raid0,raid10&disks=4&depth=2"
 LINKS = (
     "#device=hdd-7200&disks=6&levels=raid0,raid10,raid5,raid6&read=70&depth=4",
     "#device=hdd-7200-bare&disks=4&equal=user_capacity&levels=raid0,raid5&size=64KiB&read=0&pattern=hot&p90=60ms&depth=2",
+    "#device=hdd-7200-bare&disks=4&gone=1&levels=raid0,raid10,raid5,raid6&depth=2",
     "#device=ssd-sata&disks=8&levels=raid10,raid50,raid60&size=16KiB&chunk=512KiB&read=100&pattern=sequential&depth=2",
 )
 
@@ -241,7 +242,7 @@ def test_the_need_that_is_copied_is_one(browser: Any, simulator: Path, link: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("goal", ["depth=4", "p90=60ms"])
+@pytest.mark.parametrize("goal", ["depth=4", "p90=60ms", "gone=1&depth=4"])
 def test_the_page_says_what_the_report_of_its_study_says(
     browser: Any, simulator: Path, goal: str, tmp_path: Path
 ) -> None:
@@ -284,10 +285,12 @@ def test_a_link_opens_the_settings_that_it_was_copied_from(browser: Any, simulat
         page.get_by_label("Which").select_option("ssd-sata")
         page.get_by_label("nine of ten answered in time").check()
         page.get_by_label("RAID 50").check()
+        page.get_by_role("slider", name="gone").press("ArrowRight")
         link, study, need = "#" + page.url.partition("#")[2], opened.text("study"), opened.text("need")
     with Opened(browser, simulator, link, viewport=DESKTOP) as opened:
         assert (opened.text("study"), opened.text("need")) == (study, need)
-        assert opened.page.get_by_label("RAID 50").is_checked()
+        assert opened.page.get_by_label("RAID 50").is_checked() and "gone=1" in link
+        assert "RAID 0: its data are lost with a disk." in opened.page.locator("#levels-out").inner_text()
 
 
 def test_what_a_link_has_that_is_not_known_is_named(browser: Any, simulator: Path) -> None:

@@ -86,8 +86,7 @@ def _print_card(out: Console, card: Card) -> None:
     out.print(Text(f"\n{card.title}", style="bold"))
     out.print(_wrapped(card.headline))
     if card.clauses:
-        reference = ", which has no redundancy" if card.has_no_redundancy else ""
-        out.print(_wrapped(f"{card.basis}{reference}:", style="dim"))
+        out.print(_wrapped(f"{card.basis}{card.reference_note}:", style="dim"))
         for clause in card.clauses:
             for line in _clause_lines(clause):
                 out.print(Text(line))

@@ -5,6 +5,7 @@ Invariant: a card says nothing that an answer or a finding does not say.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from raidlab.analysis.checks import PASS, Finding
@@ -29,7 +30,8 @@ class Card:
     headline: str
     basis: str
     clauses: tuple[Clause, ...]
-    has_no_redundancy: bool
+    reference_note: str
+    """What is to be said behind the name of the reference: that it has no redundancy, or none left."""
     failures_borne: str
     others: str
     margins: dict[str, BestMargins]
@@ -72,22 +74,28 @@ def _card(analysis: Analysis, answer: TableAnswer, findings: list[Finding], marg
     has_many = len(answer.clauses) > 1 or bool(answer.caution and answer.clauses)
     compare = analysis.run.study.compare
     compared = _compared(analysis, answer.target)
-    has_no_redundancy = any(point.array == compare[0].reference and point.failures_borne == 0 for point in compared)
+    reference_note = _note_of(point for point in compared if point.array == compare[0].reference)
     headline = (answer.summary or answer.sentence) if has_many else answer.sentence
-    if has_no_redundancy and not has_many and answer.basis:
-        headline = headline.replace(f"{answer.basis}:", f"{answer.basis}, which has no redundancy:", 1)
+    if reference_note and not has_many and answer.basis:
+        headline = headline.replace(f"{answer.basis}:", f"{answer.basis}{reference_note}:", 1)
     return Card(
         title=target_title(analysis, answer.target),
         headline=headline if not answer.caution else answer.caution if has_many else f"{answer.caution} {headline}",
         basis=answer.basis,
         clauses=answer.clauses if has_many else (),
-        has_no_redundancy=has_no_redundancy,
+        reference_note=reference_note,
         failures_borne=failures_words(compared) if answer.clauses else "",
         others=answer.others if has_many else "",
         margins=margins,
         sureness=_sureness(analysis, answer),
         care=_care(findings, answer.target),
     )
+
+
+def _note_of(reference: Iterable[Point]) -> str:
+    """A reference without redundancy is a yardstick, not a choice."""
+    bare = [point for point in reference if point.failures_borne == 0]
+    return f", which has no redundancy{' left' if any(point.missing for point in bare) else ''}" if bare else ""
 
 
 def _care(findings: list[Finding], target: str) -> list[Finding]:
