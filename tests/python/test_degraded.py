@@ -504,10 +504,10 @@ rebuild = { throttle = { kind = "share", fraction = 1 }, watch = "2s" }
 """
 
 
-@pytest.mark.parametrize("is_scrubbed", [True, False])
-def test_a_rebuild_that_meets_what_cannot_be_read_stops_and_says_so(tmp_path: Path, is_scrubbed: bool) -> None:
+@pytest.mark.parametrize(("is_scrubbed", "goes_on"), [(True, False), (False, False), (False, True)])
+def test_a_rebuild_that_meets_what_cannot_be_read_says_so(tmp_path: Path, is_scrubbed: bool, goes_on: bool) -> None:
     scrub = ', { at = "1s", scrub = "check", throttle = { kind = "share", fraction = 1 } }' if is_scrubbed else ""
-    events = LATENT % (scrub + ', { at = "60s", fail = 2 }')
+    events = LATENT % (scrub + ', { at = "60s", fail = 2 }') + ("policy = { bad_blocks = true }" if goes_on else "")
     text = _study(tmp_path, "raid5(5, chunk=64KiB)", [2]).read_text(encoding="utf-8").replace("missing = [2]", events)
     text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "120s" }')
     text = text.replace("read_us = 100, write_us = 100", "read_us = 4000, write_us = 4000")
@@ -521,6 +521,9 @@ def test_a_rebuild_that_meets_what_cannot_be_read_stops_and_says_so(tmp_path: Pa
         assert findings["data_loss"].verdict == "PASS" and row.terabyte
         assert (rebuild.verdict, unreadable.verdict) == ("PASS", "PASS")
         assert " 0 KiB still cannot be read. Requests failed: 0." in unreadable.evidence
+        return
+    if goes_on:
+        assert rebuild.verdict == "WARN" and re.search("DATA LOST: too little .* in 1[0-9]{2} places", rebuild.evidence)
         return
     assert rebuild.verdict == "INVALID" and "DATA LOST: member 2 failed at 60.0 s" in rebuild.evidence
     assert "scrub" in rebuild.remedy and unreadable.verdict == "WARN"

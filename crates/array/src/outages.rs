@@ -8,6 +8,7 @@
 
 use crate::layout::Layout;
 use crate::machine::{Array, ScrubCounts, ScrubKind};
+use crate::plan::BadBlockCounts;
 use crate::policy::MemberState;
 use crate::throttle::RebuildThrottle;
 use raidlab_types::number::f64_from;
@@ -158,6 +159,12 @@ pub struct RebuildResult {
     /// The one before it had too many read errors.
     #[serde(skip)]
     pub has_worn_out: bool,
+    /// Places that it was rebuilt without, since too little could be read of the others there.
+    #[serde(skip)]
+    pub lost_places: u64,
+    /// Bytes that these are.
+    #[serde(skip)]
+    pub lost_bytes: u64,
 }
 
 /// How far a scrub has come, and what it has found.
@@ -241,11 +248,13 @@ struct Place {
     whole_at: Option<Instant>,
     stopped_at: Option<Instant>,
     has_worn_out: bool,
+    lacks: BadBlockCounts,
 }
 
 impl Place {
     fn of(leaf: LeafId) -> Place {
-        Place { leaf, failed_at: None, begun_at: None, whole_at: None, stopped_at: None, has_worn_out: false }
+        let lacks = BadBlockCounts::default();
+        Place { leaf, failed_at: None, begun_at: None, whole_at: None, stopped_at: None, has_worn_out: false, lacks }
     }
 }
 
@@ -416,9 +425,9 @@ impl Outages {
     }
 
     /// A member is whole.
-    pub fn rebuilt(&mut self, now: Instant, leaf: LeafId) {
+    pub fn rebuilt(&mut self, now: Instant, leaf: LeafId, array: &Array) {
         if let Some(place) = self.place(leaf) {
-            place.whole_at = Some(now);
+            (place.whole_at, place.lacks) = (Some(now), array.bad_blocks(leaf));
         }
         let watch_ns = self.rebuild.and_then(|rebuild| rebuild.watch);
         if let Some(watch_ns) = watch_ns.filter(|_| self.places.iter().all(|place| place.whole_at.is_some())) {
@@ -426,7 +435,8 @@ impl Outages {
         }
     }
 
-    /// The array has found a member gone: where it had too many read errors it is one that failed, and is replaced as any.
+    /// The array has found a member gone: where it had too many read errors it is one that failed, and is replaced as
+    /// any.
     pub fn failed(&mut self, now: Instant, leaf: LeafId, array: &Array) {
         if !array.has_too_many_read_errors(leaf) {
             return;
@@ -538,7 +548,7 @@ impl Outages {
     /// How far every place has come at `now`; `sectors` says how many a member has.
     pub fn results(&self, now: Instant, array: &Array, sectors: impl Fn(LeafId) -> u64) -> Vec<RebuildResult> {
         let sector_bytes = u64::from(array.layout().sector_bytes());
-        let of = |&Place { leaf, failed_at, begun_at, whole_at, stopped_at, has_worn_out }: &Place| {
+        let of = |&Place { leaf, failed_at, begun_at, whole_at, stopped_at, has_worn_out, lacks }: &Place| {
             let member_sectors = sectors(leaf) - array.layout().data_offset(leaf);
             RebuildResult {
                 leaf,
@@ -551,6 +561,8 @@ impl Outages {
                 is_over: whole_at.is_some(),
                 stopped_ns: stopped_at.filter(|_| whole_at.is_none()).map(Instant::as_ns),
                 has_worn_out,
+                lost_places: lacks.entries,
+                lost_bytes: lacks.sectors * sector_bytes,
             }
         };
         self.places.iter().map(of).collect()

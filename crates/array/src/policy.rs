@@ -123,11 +123,14 @@ pub struct Policy {
     pub resync_barrier: bool,
     /// Whether what could not be read, and was worked out from the rest, is written anew, as Linux md does.
     pub read_error_repair: bool,
-    /// Read errors of a member that are borne: with one more it has failed, where its level bears that, as in Linux md's
-    /// `max_read_errors`. Of copies those are counted that requests of clients meet, and half are forgotten for each whole
-    /// hour without any; with parity in rows that are kept, instead as many rows as these (`stripe_cache_size`), with no
-    /// read between that succeeds. None: however many.
+    /// Read errors of a member that are borne: with one more it has failed, where its level bears that, as in Linux
+    /// md's `max_read_errors`. Of copies those are counted that requests of clients meet, and half are forgotten for
+    /// each whole hour without any; with parity in rows that are kept, instead as many rows as these
+    /// (`stripe_cache_size`), with no read between that succeeds. None: however many.
     pub max_read_errors: Option<u32>,
+    /// Whether a rebuild goes on where too little can be read of the others: what the new member lacks there is kept in
+    /// a list of its own (at most 512 entries a member), and cannot be read before it is written, as in Linux md.
+    pub bad_blocks: bool,
     /// Largest part of a request planned at once, measured from where the request begins and rounded to whole stripes (at
     /// least one).
     pub window_bytes: u64,
@@ -151,6 +154,7 @@ impl Default for Policy {
             resync_barrier: false,
             read_error_repair: true,
             max_read_errors: None,
+            bad_blocks: false,
             window_bytes: 8 << 20,
             windows_in_flight: 4,
         }

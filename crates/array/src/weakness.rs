@@ -56,6 +56,7 @@ weaknesses! {
     LostNodeIsTrusted "lost-node-is-trusted" "When a lost node comes back, its other members count as whole, though they have missed writes.";
     ValidFromTheBeginning "valid-from-the-beginning" "A unit counts as rebuilt when it begins.";
     ValidOverGaps "valid-over-gaps" "A unit counts as rebuilt with all before it, also those not yet done.";
+    BadBlocksAreRead "bad-blocks-are-read" "What a rebuild has gone without is read all the same.";
     FailedUnitsCount "failed-units-count" "A unit of a rebuild that could not be read counts as done.";
     LastUnitLeftOut "last-unit-left-out" "A rebuild ends one unit early.";
     RebuildCopiesStale "rebuild-copies-stale" "A unit writes what its memory held before, not what was worked out.";

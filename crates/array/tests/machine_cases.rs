@@ -2,6 +2,7 @@
 
 #![allow(clippy::cast_lossless, reason = "numbers here are small")]
 
+use raidlab_array::plan::BadBlockCounts;
 use raidlab_array::{
     Array, ArrayOp, Event, Layout, MemberState, MirrorRead, ParityWrite, Policy, RebuildThrottle, Rotation, ScrubKind,
     Tree, WriteAfter, OF_ARRAY,
@@ -191,14 +192,8 @@ type Asked = (u32, OpKind, Extent);
 /// What a client was told of a request.
 type Told = (u64, Result<(), RequestError>);
 
-/// Reads `sectors` from `lba`, with sectors of members that cannot be read until they are written; what was asked of members,
-/// by kind and length, and what the client was told.
-fn read_with_bad_sectors(
-    array: &mut Array,
-    (lba, sectors): (u64, u64),
-    bad: &mut Vec<(u32, u64)>,
-) -> (Vec<Asked>, Vec<Told>) {
-    ask(array, 1, RequestKind::Read, lba, sectors);
+/// Serves all that is asked of members, of which sectors cannot be read until they are written; what was asked.
+fn serve(array: &mut Array, bad: &mut Vec<(u32, u64)>) -> Vec<Asked> {
     let mut asked = Vec::new();
     let mut ops = device_ops(array);
     while !ops.is_empty() {
@@ -217,7 +212,74 @@ fn read_with_bad_sectors(
         }
         ops = device_ops(array);
     }
-    (asked, finish(array, ops))
+    asked
+}
+
+/// Reads `sectors` from `lba` so; what was asked of members, by kind and length, and what the client was told.
+fn read_with_bad_sectors(
+    array: &mut Array,
+    (lba, sectors): (u64, u64),
+    bad: &mut Vec<(u32, u64)>,
+) -> (Vec<Asked>, Vec<Told>) {
+    ask(array, 1, RequestKind::Read, lba, sectors);
+    let asked = serve(array, bad);
+    (asked, finish(array, vec![]))
+}
+
+/// Has members that are missing rebuilt, as far as that goes; what the array tells of it.
+fn rebuilt(array: &mut Array, leaves: &[u32], bad: &mut Vec<(u32, u64)>) -> Vec<Event> {
+    leaves.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Missing));
+    for &leaf in leaves {
+        array.replace_member(Instant::ZERO, leaf, RebuildThrottle::Idle).expect("there is enough");
+    }
+    array.handle_time(Instant::ZERO);
+    serve(array, bad);
+    assert_eq!(array.check_idle().err(), Some("queued work or events"));
+    std::iter::from_fn(|| array.poll_event()).collect()
+}
+
+#[test]
+fn a_rebuild_goes_on_without_what_cannot_be_had_and_nothing_else_fails_until_that_is_written() {
+    let trees = [
+        (Tree::raid1(2), 1..2),
+        (Tree::raid10(2, 4), 1..2),
+        (Tree::parse("raid10(3, layout=near3, chunk=4)").expect("a tree"), 1..3),
+        (Tree::parity(1, 4, 4, Rotation::LeftSymmetric), 1..2),
+        (Tree::parity(2, 5, 4, Rotation::LeftSymmetric), 1..3),
+    ];
+    for (tree, new) in trees {
+        let new: Vec<u32> = new.collect();
+        let mut array = array(&tree, Policy { bad_blocks: true, read_error_repair: false, ..Policy::default() });
+        let mut bad = vec![(0, 5)];
+        let told = rebuilt(&mut array, &new, &mut bad);
+        assert!(told.iter().all(|event| matches!(event, Event::MemberRebuilt { .. })), "{tree:?}: {told:?}");
+        let counts = BadBlockCounts { entries: 1, sectors: 1 };
+        assert!(told.len() == new.len() && new.iter().all(|&leaf| array.bad_blocks(leaf) == counts), "{tree:?}");
+        let all = array.layout().user_sectors();
+        let mut failed = |array: &mut Array| {
+            let fails = |&lba: &u64| read_with_bad_sectors(array, (lba, 1), &mut bad).1[0].1.is_err();
+            (0..all).filter(fails).count()
+        };
+        assert!((1..=new.len() + 1).contains(&failed(&mut array)), "{tree:?}: {}", failed(&mut array));
+        ask(&mut array, 1, RequestKind::Write, 0, all);
+        serve(&mut array, &mut vec![]);
+        assert_eq!(finish(&mut array, vec![]), [(1, Ok(()))], "{tree:?}");
+        assert!(new.iter().all(|&leaf| array.bad_blocks(leaf).entries == 0), "{tree:?}");
+        assert!(read_with_bad_sectors(&mut array, (0, all), &mut vec![]).1[0].1.is_ok(), "{tree:?}");
+    }
+}
+
+#[test]
+fn a_rebuild_stops_where_the_list_is_full_or_nothing_of_the_kind_is_kept() {
+    let with = |bad_blocks, count: u64| {
+        let layout = Layout::new(&Tree::raid1(2), &[2048; 2], 1).expect("compiles");
+        let mut array = Array::new(layout, Policy { bad_blocks, ..Policy::default() });
+        let told = rebuilt(&mut array, &[1], &mut (0..count).map(|number| (0, 2 * number)).collect());
+        (told, array.bad_blocks(1).entries)
+    };
+    assert_eq!(with(true, 512), (vec![Event::MemberRebuilt { leaf: 1 }], 512));
+    assert_eq!(with(true, 513).0, [Event::RebuildStopped { leaf: 1 }]);
+    assert_eq!(with(false, 1), (vec![Event::RebuildStopped { leaf: 1 }], 0));
 }
 
 #[test]
@@ -279,8 +341,8 @@ fn nothing_is_repaired_without_redundancy_or_where_the_policy_says_so() {
     assert_eq!(striped.check_idle(), Ok(()));
 }
 
-/// Reads of sector `lba` at `hour`, of which each member's first read of the named ones fails; the members that are taken out
-/// for it.
+/// Reads of sector `lba` at `hour`, of which each member's first read of the named ones fails; the members that are
+/// taken out for it.
 fn taken_out(array: &mut Array, hour: u64, lba: u64, bad: &[u32]) -> Vec<u32> {
     let now = Instant::from_ns(hour * 3_600_000_000_000);
     let extent = Extent::new(lba, 1);

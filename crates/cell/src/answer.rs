@@ -180,16 +180,24 @@ fn rebuild_check(rebuild: &RebuildResult) -> Value {
         let mend = "Let a scrub find and mend what cannot be read before a member fails.";
         return json!({"name": "rebuild", "verdict": "INVALID", "evidence": evidence, "mend": mend});
     }
+    let lost = match rebuild.lost_places {
+        0 => String::new(),
+        places => format!(
+            " DATA LOST: too little could be read of the others in {places} places ({:.0} KiB); what lay there fails until \
+             it is written.",
+            f64_from(rebuild.lost_bytes) / 1024.0
+        ),
+    };
     let evidence = match (failed_ns, begun_ns) {
         (None, None) => format!("Member {leaf} was to fail after the run was over."),
         (Some(_), None) => format!("Member {leaf}{failed} and none took its place."),
-        _ if rebuild.is_over => format!("Member {leaf}{failed} was rebuilt in {seconds:.1} s ({mb:.0} MB, {rate:.1} MB/s)."),
+        _ if rebuild.is_over => format!("Member {leaf}{failed} was rebuilt in {seconds:.1} s ({mb:.0} MB, {rate:.1} MB/s).{lost}"),
         _ => format!(
             "Member {leaf}{failed} was rebuilt up to {percent:.1} % in {seconds:.1} s ({rate:.1} MB/s) when the run was \
              over."
         ),
     };
-    let verdict = if failed_ns.is_none() && begun_ns.is_none() { "WARN" } else { "PASS" };
+    let verdict = if failed_ns.is_none() && begun_ns.is_none() || rebuild.lost_places > 0 { "WARN" } else { "PASS" };
     json!({"name": "rebuild", "verdict": verdict, "evidence": evidence, "mend": ""})
 }
 

@@ -96,6 +96,8 @@ pub struct Machine {
     pub rebuilt: u64,
     /// Members that were taken out for their read errors.
     pub worn_out: u64,
+    /// Sectors that they were rebuilt without.
+    pub given_up: u64,
     /// Scrubs that were done, and sectors that had rotted.
     pub scrubbed: u64,
     pub rotten: u64,
@@ -144,6 +146,7 @@ impl Machine {
             failed: 0,
             rebuilt: 0,
             worn_out: 0,
+            given_up: 0,
             scrubbed: 0,
             rotten: 0,
             rots: false,
@@ -251,8 +254,9 @@ impl Machine {
         self.bears_missing(&|l| known(l) || self.dead[l], sector, true) && self.bears_missing(&known, sector, true)
     }
 
-    /// The same where the array takes members out for their read errors: whichever of those that have bad sectors it takes,
-    /// as its members are now, and once all that are gone are replaced. It takes those alone that it can do without.
+    /// The same where the array takes members out for their read errors: whichever of those that have bad sectors it
+    /// takes, as its members are now, and once all that are gone are replaced. It takes those alone that it can do
+    /// without.
     fn bears_wear(&self, leaf: Option<usize>, sector: Option<(usize, u64)>) -> bool {
         let is_refused = |flying: &OperationInFlight| matches!(flying.outcome, Some(Err(OpError::Media(_))));
         let refuses = |l: usize| {
@@ -283,13 +287,18 @@ impl Machine {
         })
     }
 
-    /// Whether the tree bears it that these members are missing and what is unreadable now, `now` also where members are not
-    /// yet rebuilt.
+    /// Whether a member was rebuilt without this sector of its data.
+    fn lacks(&self, leaf: usize, lba: u64) -> bool {
+        self.array.has_bad_block(leaf as LeafId, Extent::new(lba, 1))
+    }
+
+    /// Whether the tree bears it that these members are missing and what is unreadable now, `now` also where members
+    /// are not yet rebuilt.
     fn bears_missing(&self, missing: &dyn Fn(usize) -> bool, sector: Option<(usize, u64)>, now: bool) -> bool {
         let bad = |l: usize, lba: u64| {
             let at = (l, lba + self.array.layout().data_offset(l as LeafId));
             let rebuilt = !now || self.array.member(l as LeafId).reads(Extent::new(lba, 1));
-            self.bad.contains(&at) || sector == Some(at) || !(missing(l) || rebuilt)
+            self.bad.contains(&at) || self.lacks(l, lba) || sector == Some(at) || !(missing(l) || rebuilt)
         };
         let losses = Losses { members: &self.sizes, missing, bad: &bad };
         !self.is_any_lost(&losses) && sound(&self.tree, 0, &losses)
@@ -617,6 +626,11 @@ impl Machine {
                 let stopped = matches!(event, Event::RebuildStopped { .. }) && !self.given.rates.beyond;
                 assert!(!(stopped && self.is_sound()), "a rebuild that is given up: {event:?}");
                 self.rebuilt += u64::from(matches!(event, Event::MemberRebuilt { .. }));
+                if let Event::MemberRebuilt { leaf } = event {
+                    let lost = self.array.bad_blocks(leaf).sectors;
+                    assert!(self.given.rates.beyond || lost == 0, "{lost} sectors of member {leaf} were given up");
+                    self.given_up += lost;
+                }
                 if let Event::MemberFailed { leaf } = event {
                     self.worn_out += u64::from(self.array.has_too_many_read_errors(leaf));
                 }
@@ -664,6 +678,11 @@ impl Machine {
             if let Some(lba) = lba.checked_sub(offset) {
                 let extent = Extent::new(lba, 1);
                 bench.bad.push(raidlab_array::plan::BadExtent { leaf: leaf as u32, extent });
+            }
+        }
+        for leaf in 0..self.sizes.len() {
+            for lba in (0..self.sizes[leaf]).filter(|&lba| self.lacks(leaf, lba)) {
+                bench.bad.push(raidlab_array::plan::BadExtent { leaf: leaf as u32, extent: Extent::new(lba, 1) });
             }
         }
         for (v, model) in self.volumes.iter().enumerate() {

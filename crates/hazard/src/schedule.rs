@@ -66,9 +66,10 @@ fn random_machine_policy(rng: &mut CounterRng) -> Policy {
     let stripe_cache_size = [0, 16][rng.below(2) as usize];
     // As md's own mirrors would: that needs no draw of its own, so that all others stay what they were.
     let resync_barrier = matches!(policy.mirror_read, MirrorRead::Md { .. });
-    // Nor does this.
+    // Nor do these.
+    let bad_blocks = windows_in_flight > 1;
     let max_read_errors = (windows_in_flight == 3 && window_bytes == 1).then_some(u32::from(stripe_cache_size > 0));
-    Policy { window_bytes, windows_in_flight, stripe_cache_size, resync_barrier, max_read_errors, ..policy }
+    Policy { window_bytes, windows_in_flight, stripe_cache_size, resync_barrier, max_read_errors, bad_blocks, ..policy }
 }
 
 /// What may go wrong in schedules of any seed: each alone, all at once, and more than the levels bear.

@@ -85,6 +85,22 @@ fn a_rebuild_that_meets_one_stops_and_says_so() {
 }
 
 #[test]
+fn with_bad_blocks_it_goes_on_and_says_how_much_is_lost() {
+    let cached = Policy { parity_row_bytes: 4096, stripe_cache_size: 256, ..Policy::default() };
+    for policy in [Policy::default(), cached] {
+        let config = closed(raid5(), fixed(10.0), random(1.0, 4096), 1);
+        let events = vec![MemberEventSpec::unreadable(0, 1, 64), MemberEventSpec::failure(1_000_000, 3)];
+        let throttle = RebuildThrottle::Share { fraction: 1.0 };
+        let rebuild = Some(RebuildSpec { watch: Some(0), ..RebuildSpec::at(throttle) });
+        let (policy, limits) = (Policy { bad_blocks: true, ..policy }, requests(0, 10_000_000));
+        let result = run(&SimConfig { events, rebuild, policy, limits, ..config }).expect("a run");
+        let (Some(found), [place]) = (result.unreadable, &result.rebuilds[..]) else { panic!("{:?}", result.rebuilds) };
+        assert!(place.is_over && place.stopped_ns.is_none(), "{place:?}");
+        assert!((55..=64).contains(&place.lost_places) && place.lost_bytes == found.left_bytes, "{place:?} {found:?}");
+    }
+}
+
+#[test]
 fn a_member_with_one_read_error_too_many_fails_and_a_new_one_takes_its_place() {
     let config = closed(Tree::raid10(2, CHUNK), fixed(10.0), random(1.0, 4096), 4);
     let events = vec![MemberEventSpec::unreadable(0, 1, 2000)];

@@ -124,6 +124,9 @@ class Policy(Table):
     """Read errors of a member that are borne, as Linux md's setting of this name: with one more it is taken out, where
     its level bears that. Of copies those that requests meet, halved for each hour without; with parity and a
     ``stripe_cache_size``, as many rows as that with no read between that succeeds. However many if left out."""
+    bad_blocks: bool = False
+    """Whether a rebuild goes on where too little can be read of the others, as Linux md's do: what the new member lacks
+    is listed (at most 512 entries), and what lies there fails until it is written. It stops there otherwise."""
 
     @model_validator(mode="after")
     def _cached_rows_are_rows(self) -> Self:
@@ -150,6 +153,7 @@ POLICIES: dict[str, dict[str, Any]] = {
         "plug": True,
         "resync_barrier": True,
         "max_read_errors": 20,
+        "bad_blocks": True,
     },
 }
 

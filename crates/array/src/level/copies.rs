@@ -290,12 +290,16 @@ impl Copies {
             // As for requests: each place may be borne by itself.
             let run = piece.sectors.min(planner.scratch.restored_run);
             for wanted in runs(whole, run) {
+                let at = piece.child_lba + (wanted.lba - up);
                 let Some((source, from)) = self.readable_copy(planner, node, wanted) else {
+                    if planner.goes_without(child, Extent::new(at, wanted.sectors)) {
+                        continue;
+                    }
                     return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(wanted) });
                 };
                 let to = Transfer {
                     child: position,
-                    lba: piece.child_lba + (wanted.lba - up),
+                    lba: at,
                     sectors: narrow(wanted.sectors),
                     space: Space::Scratch,
                     offset: 0,

@@ -27,6 +27,7 @@ impl Member {
 
     fn has_bad_sector(&self, planner: &Planner<'_>, extent: Extent) -> bool {
         planner.bad.iter().any(|b| b.leaf == self.leaf && b.extent.overlaps(extent))
+            || planner.views.has_bad_block(self.leaf, extent)
     }
 }
 
@@ -49,7 +50,7 @@ impl Personality for Member {
     fn read(&self, planner: &mut Planner<'_>, node: &Node, transfers: &[Transfer]) -> PlanResult {
         let view = planner.views.leaf(self.leaf);
         let stale = planner.views.is_weak(Weakness::MirrorReadsStaleCopy);
-        if (!view.is_whole() || !planner.bad.is_empty()) && !stale {
+        if (planner.views.is_degraded(node.id) || !planner.bad.is_empty()) && !stale {
             for extent in transfers.iter().map(Transfer::extent) {
                 if !view.reads(extent) || self.has_bad_sector(planner, extent) {
                     return Err(RequestError::BeyondTolerance { node: node.id, extent: Some(extent) });

@@ -51,6 +51,9 @@ impl Personality for Mirror {
         let link = if plain { NONE } else { planner.compute(ComputeKind::Recover) };
         let (sectors, offset) = (narrow(extent.sectors), planner.allocate(extent.sectors));
         let whole = Transfer { child: 0, lba: extent.lba, sectors, space: Space::Scratch, offset, link };
+        if planner.scratch.salvages {
+            return self.salvage(planner, node, extent, whole);
+        }
         planner.with_transfers(|planner, reads| {
             for part in runs(extent, planner.scratch.restored_run) {
                 let source = node.children.iter().position(|&copy| planner.is_readable(copy, part));
@@ -124,6 +127,31 @@ impl Personality for Mirror {
 }
 
 impl Mirror {
+    /// The same, sector by sector, without what no copy gives.
+    fn salvage(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent, whole: Transfer) -> PlanResult {
+        planner.with_transfers(|planner, reads| {
+            planner.with_transfers(|planner, writes| {
+                for part in runs(extent, 1) {
+                    let source = node.children.iter().position(|&copy| planner.is_readable(copy, part));
+                    for (position, &copy) in (0..).zip(&node.children) {
+                        if planner.views.is_lost(copy) || planner.is_readable(copy, part) {
+                            continue;
+                        }
+                        match source {
+                            Some(_) => writes.push(whole.part(part.lba - extent.lba, position, part)),
+                            None => {
+                                planner.goes_without(copy, part);
+                            }
+                        }
+                    }
+                    reads.extend(source.map(|source| whole.part(part.lba - extent.lba, place(source), part)));
+                }
+                planner.hand_on(node, reads, false)?;
+                planner.hand_on(node, writes, true)
+            })
+        })
+    }
+
     fn choose(&self, planner: &mut Planner<'_>, node: &Node, extent: Extent) -> Result<u32, RequestError> {
         let balance = if self.striped { MdBalance::Near } else { MdBalance::Mirror };
         let (count, at) = (place(node.children.len()), |copy| (node.child(copy), extent));

@@ -64,6 +64,8 @@ impl Array {
         let (mut lost, mut absent) = (0, 0);
         for (position, &leaf) in cache.leaves().iter().enumerate() {
             match self.views.leaf(leaf).state {
+                // A cache knows no bad blocks.
+                MemberState::Online if self.views.bad_blocks().has(leaf) => return None,
                 MemberState::Online => {}
                 MemberState::Missing | MemberState::Failed => absent |= 1 << position,
                 MemberState::Rebuilding if !self.rebuilds_in_cache(volume) => return None,

@@ -167,6 +167,8 @@ struct Window {
     /// Of a scrub: what is not believed, and whether the plan writes it anew.
     wrong: Vec<WrongExtent>,
     mends: bool,
+    /// Of a rebuild: it goes on without what cannot be had.
+    salvages: bool,
 }
 
 /// The array.
@@ -396,7 +398,7 @@ impl Array {
         if let Some(volume) = self.volume_of_cache(window) {
             return self.cache_op_done(volume, node, result);
         }
-        if window != SUPERBLOCKS && result.is_ok() && !self.read_errors.is_empty() {
+        if window != SUPERBLOCKS && result.is_ok() && self.heeds_what_is_served() {
             self.note_served(window, node);
         }
         if window == SUPERBLOCKS {

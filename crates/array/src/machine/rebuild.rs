@@ -16,7 +16,7 @@ use super::stripe_cache::{OwnRow, StripeCache};
 use super::{Array, Event, Owner};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{for_level, Level, Member, Personality};
-use crate::plan::{place, MemberViews, Plan, Planner, Scratch};
+use crate::plan::{place, BadBlockCounts, MemberViews, Plan, Planner, Scratch, WrongExtent};
 use crate::policy::{MemberState, UnitPlaces};
 use crate::throttle::{Beside, Go, Pace, RebuildThrottle, Traffic};
 use crate::weakness::Weakness;
@@ -631,6 +631,48 @@ impl Array {
             }
             self.begin_unit(id);
         }
+    }
+
+    /// Whether a unit of a rebuild that cannot be planned goes on without what cannot be had. Of members alone: what a
+    /// nested level lacks is not known by its members.
+    #[cold]
+    pub(super) fn begins_to_salvage(&mut self, id: u32) -> bool {
+        let Owner::Rebuild(work) = self.windows[id as usize].owner else { return false };
+        let Rebuild { node, scrubs, .. } = self.rebuilds[work as usize];
+        let may = self.policy.bad_blocks
+            && !scrubs
+            && self.layout.node(node).bears > 0
+            && has_members_only(&self.layout, node);
+        let window = &mut self.windows[id as usize];
+        let begins = may && !window.salvages;
+        if begins {
+            // An operation that fails costs all of it, where there were many: nothing more is to be lost than must be.
+            (window.salvages, window.run_sectors) = (true, 1);
+        }
+        begins
+    }
+
+    /// Notes what a plan goes without as bad blocks of the members that are rebuilt; false where a list is full.
+    pub(super) fn note_lost(&mut self) -> bool {
+        for number in 0..self.scratch.lost.len() {
+            let WrongExtent { child, extent } = self.scratch.lost[number];
+            let Level::Member(Member { leaf }) = self.layout.node(child).level else { continue };
+            let is_new = self.views.leaf(leaf).state == MemberState::Rebuilding;
+            if is_new && !self.views.add_bad_block(&self.layout, leaf, extent) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether some of these sectors of a member's data area are among those.
+    pub fn has_bad_block(&self, leaf: LeafId, extent: Extent) -> bool {
+        self.views.bad_blocks().overlap(leaf, extent)
+    }
+
+    /// How much of a member its rebuild has gone without, and nobody has written since.
+    pub fn bad_blocks(&self, leaf: LeafId) -> BadBlockCounts {
+        self.views.bad_blocks().counts(leaf)
     }
 
     /// A unit is done, or could not be.

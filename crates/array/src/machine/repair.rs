@@ -4,9 +4,9 @@
 //! window with the locks of a write, planned with the bad sectors known. Where its write fails, the member goes, as with any
 //! write.
 //!
-//! A member that has more read errors than the policy bears is taken out before that, where its level bears it, so that nobody
-//! waits for ever for a disk that is dying. Reference: `check_decay_read_errors` and `exceed_read_errors` of Linux 6.12,
-//! drivers/md/raid1-10.c, and `raid5_end_read_request` of raid5.c.
+//! A member that has more read errors than the policy bears is taken out before that, where its level bears it, so that
+//! nobody waits for ever for a disk that is dying. Reference: `check_decay_read_errors` and `exceed_read_errors` of
+//! Linux 6.12, drivers/md/raid1-10.c, and `raid5_end_read_request` of raid5.c.
 //!
 //! Invariants: a repair writes nothing but what the rest of its node gives back under its locks; one that cannot be planned is
 //! dropped, and whoever reads there again tries again.
@@ -138,9 +138,9 @@ impl Array {
         self.repairs_in_flight -= 1;
     }
 
-    /// Counts a read of a window that a member could not serve; whether it is one too many, and the member is to go. Of copies
-    /// only what clients meet counts, and what a window meets first of a member: it is read around what is bad then, and
-    /// whatever else is found there md finds as it mends.
+    /// Counts a read of a window that a member could not serve; whether it is one too many, and the member is to go. Of
+    /// copies only what clients meet counts, and what a window meets first of a member: it is read around what is bad
+    /// then, and whatever else is found there md finds as it mends.
     pub(super) fn is_one_too_many(&mut self, id: u32, leaf: LeafId, extent: Extent) -> bool {
         let rows = extent.sectors.div_ceil(self.row_sectors);
         let is_first = {
@@ -163,12 +163,24 @@ impl Array {
         !self.is_unsure_without(leaf, node) || self.views.is_weak(Weakness::ErrorsFailTheLast)
     }
 
+    /// Whether it matters which operations members have served.
+    #[inline]
+    pub(super) fn heeds_what_is_served(&self) -> bool {
+        !self.read_errors.is_empty() || !self.views.bad_blocks().is_empty()
+    }
+
     /// A member has served an operation of a window.
     pub(super) fn note_served(&mut self, window: u32, node: u32) {
-        if let Body::Device { leaf, kind: OpKind::Read, .. } =
-            self.windows[window as usize].plan.nodes[node as usize].body
-        {
-            self.note_read(leaf);
+        let Body::Device { leaf, kind, extent, .. } = self.windows[window as usize].plan.nodes[node as usize].body
+        else {
+            return;
+        };
+        match kind {
+            OpKind::Read => self.note_read(leaf),
+            OpKind::Write if self.has_bad_block(leaf, extent) => {
+                self.views.clear_bad_blocks(&self.layout, leaf, extent);
+            }
+            _ => {}
         }
     }
 

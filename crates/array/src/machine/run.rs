@@ -99,6 +99,7 @@ impl Array {
                     bad: Vec::new(),
                     wrong: Vec::new(),
                     mends: false,
+                    salvages: false,
                 });
                 place(self.windows.len()) - 1
             }
@@ -107,6 +108,7 @@ impl Array {
         let window = &mut self.windows[id as usize];
         (window.owner, window.extent, window.locks, window.blockers) = (owner, extent, NONE, 0);
         (window.outstanding, window.second_looks, window.run_sectors) = (0, 0, 0);
+        window.salvages = false;
         window.bad.clear();
         id
     }
@@ -218,6 +220,7 @@ impl Array {
     fn cannot_plan(&mut self, id: u32, error: RequestError) {
         let is_borne = self.look_closer(id)
             || self.look_again(id)
+            || self.begins_to_salvage(id)
             || matches!(error, RequestError::BeyondTolerance { node, .. } if self.gives_up_member(id, node));
         if is_borne {
             self.runnable.push_back(id);

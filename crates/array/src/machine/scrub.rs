@@ -312,7 +312,10 @@ impl Array {
             plan: &mut window.plan,
         };
         if !scrubs {
-            return planner.restore(node, extent);
+            planner.scratch.salvages = window.salvages;
+            let planned = planner.restore(node, extent);
+            let is_full = std::mem::take(&mut self.scratch.salvages) && planned.is_ok() && !self.note_lost();
+            return if is_full { Err(RequestError::BeyondTolerance { node, extent: None }) } else { planned };
         }
         if extent.lba == 0 && kind.is_some() && planner.views.is_weak(Weakness::ScrubLeavesOutUnits) {
             std::mem::swap(&mut self.scratch.wrong, &mut window.wrong);

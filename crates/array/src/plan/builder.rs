@@ -68,7 +68,7 @@ pub struct BadExtent {
     pub extent: Extent,
 }
 
-/// Sectors of a child that a scrub has found to hold what they should not.
+/// Sectors of a child that a scrub has found to hold what they should not, or a rebuild could not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WrongExtent {
     pub child: NodeId,
@@ -95,6 +95,9 @@ pub struct Scratch {
     pub(crate) restored_run: u64,
     /// Sectors of children that are read and not believed: a scrub has found them wrong.
     pub(crate) wrong: Vec<WrongExtent>,
+    /// The unit is a rebuild's that goes on without what cannot be had: that is noted here.
+    pub(crate) salvages: bool,
+    pub(crate) lost: Vec<WrongExtent>,
     /// The unit is a scrub's: what is restored is all that was verified with it, wherever it lies.
     pub(crate) scrubs: bool,
     /// What each copy of a mirror was last read up to, by node; and operations of this plan by leaf, which no queue knows
@@ -154,6 +157,7 @@ impl Planner<'_> {
     /// [`RequestError::BeyondTolerance`] when too little of the siblings can be read; the plan is then to be dropped.
     pub fn restore(&mut self, node: NodeId, extent: Extent) -> Result<(), RequestError> {
         let run = match self.scratch.run_sectors {
+            _ if self.scratch.salvages => 1,
             0 => extent.sectors,
             sectors => u64::from(sectors),
         };
@@ -184,7 +188,16 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// What `extent` of a child lacks cannot be had: whether its rebuild goes on without.
+    pub(crate) fn goes_without(&mut self, child: NodeId, extent: Extent) -> bool {
+        if self.scratch.salvages {
+            self.scratch.lost.push(WrongExtent { child, extent });
+        }
+        self.scratch.salvages
+    }
+
     fn restore_in_runs(&mut self, node: NodeId, extent: Extent, run: u64) -> PlanResult {
+        self.scratch.lost.clear();
         self.begin(node);
         (self.scratch.restores, self.scratch.restored_run) = (true, run);
         self.layout.node(node).restore(self, extent)

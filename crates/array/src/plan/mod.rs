@@ -8,10 +8,12 @@
 //!   plan (that barrier is kept by the runner, as [`Plan::barrier_reads`]).
 //! - The arena is pooled: `clear` keeps its memory.
 
+mod bad_blocks;
 mod builder;
 mod print;
 mod views;
 
+pub use bad_blocks::{BadBlockCounts, BadBlocks};
 pub(crate) use builder::{cut, narrow, PlanResult, Transfer, WrongExtent};
 pub use builder::{BadExtent, Planner, Scratch};
 pub use views::MemberViews;

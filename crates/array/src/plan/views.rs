@@ -1,15 +1,16 @@
 //! The members as plans see them: state and queue of each, and what follows for the nodes above them.
 //!
 //! Invariants: a node is *lost* exactly when those of its children are that its level does not bear the loss of: it is neither read nor
-//! written then. It is *degraded* when any member below it is not whole, and *partial* when one is being rebuilt, so that
-//! what can be read depends on where. All three are worked out when a member's state changes, so that plans only look
-//! them up.
+//! written then. It is *degraded* when any member below it is not whole, and *partial* when one is being rebuilt, or
+//! has bad blocks, so that what can be read depends on where. All three are worked out when a member's state changes,
+//! so that plans only look them up.
 
+use super::BadBlocks;
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{Level, Member};
 use crate::policy::{MemberState, MemberView};
 use crate::weakness::Weakness;
-use raidlab_types::{Lba, LeafId};
+use raidlab_types::{Extent, Lba, LeafId};
 
 /// The members as plans see them, with what follows for every node.
 #[derive(Debug, Clone)]
@@ -23,6 +24,8 @@ pub struct MemberViews {
     partial: Vec<bool>,
     /// Children whose loss it does not bear are not whole, or may not give back all they should: nor may it.
     unsure: Vec<bool>,
+    /// What members lack for good, until it is written.
+    bad_blocks: BadBlocks,
     /// The deliberate fault of the array, if it has one.
     #[cfg(feature = "weakened")]
     pub(crate) weakness: Option<Weakness>,
@@ -37,6 +40,7 @@ impl MemberViews {
             degraded: vec![false; layout.nodes.len()],
             partial: vec![false; layout.nodes.len()],
             unsure: vec![false; layout.nodes.len()],
+            bad_blocks: BadBlocks::default(),
             #[cfg(feature = "weakened")]
             weakness: None,
         }
@@ -69,6 +73,9 @@ impl MemberViews {
         let view = &mut self.leaves[leaf as usize];
         view.state = state;
         view.valid = if state == MemberState::Online { Lba::MAX } else { 0 };
+        if state != MemberState::Online {
+            self.bad_blocks.forget(leaf);
+        }
         // Children come after their parent, so backwards every child is known before its parent.
         for id in (0..layout.nodes.len()).rev() {
             let was_lost = self.lost[id];
@@ -86,8 +93,9 @@ impl MemberViews {
         if let Level::Member(Member { leaf }) = node.level {
             let view = &self.leaves[leaf as usize];
             let (whole, rebuilding) = (view.is_whole(), view.state == MemberState::Rebuilding);
-            (self.lost[id], self.degraded[id], self.unsure[id]) = (!view.writes(), !whole, !whole);
-            self.partial[id] = rebuilding;
+            let lacks = self.bad_blocks.has(leaf);
+            (self.lost[id], self.degraded[id], self.unsure[id]) = (!view.writes(), !whole || lacks, !whole);
+            self.partial[id] = rebuilding || lacks;
             return;
         }
         let count = |of: &[bool]| node.children.iter().filter(|&&c| of[c as usize]).count();
@@ -112,6 +120,33 @@ impl MemberViews {
     /// The same, with what follows for the nodes above.
     pub(crate) fn distrust_all(&mut self, layout: &Layout, id: NodeId) {
         self.distrust(layout, id as usize);
+        (0..layout.nodes.len()).rev().for_each(|id| self.work_out(layout, id));
+    }
+
+    /// What members lack for good.
+    pub fn bad_blocks(&self) -> &BadBlocks {
+        &self.bad_blocks
+    }
+
+    /// Whether some of these sectors of a member are in its list of bad blocks.
+    #[inline]
+    pub(crate) fn has_bad_block(&self, leaf: LeafId, extent: Extent) -> bool {
+        !self.bad_blocks.is_empty()
+            && self.bad_blocks.overlap(leaf, extent)
+            && !self.is_weak(Weakness::BadBlocksAreRead)
+    }
+
+    /// A member will never be given these sectors back; false where its list is full.
+    pub(crate) fn add_bad_block(&mut self, layout: &Layout, leaf: LeafId, extent: Extent) -> bool {
+        let has_room = self.bad_blocks.add(leaf, extent);
+        (0..layout.nodes.len()).rev().for_each(|id| self.work_out(layout, id));
+        has_room
+    }
+
+    /// Sectors of a member have been written.
+    #[cold]
+    pub(crate) fn clear_bad_blocks(&mut self, layout: &Layout, leaf: LeafId, extent: Extent) {
+        self.bad_blocks.remove(leaf, extent);
         (0..layout.nodes.len()).rev().for_each(|id| self.work_out(layout, id));
     }
 
@@ -147,7 +182,8 @@ impl MemberViews {
         partial.next().is_none().then_some(only)
     }
 
-    /// Whether some member below the node is being rebuilt, so that what can be read depends on where it lies.
+    /// Whether some member below the node is being rebuilt or has bad blocks, so that what can be read depends on where
+    /// it lies.
     #[inline]
     pub fn is_partial(&self, node: NodeId) -> bool {
         self.partial[node as usize]

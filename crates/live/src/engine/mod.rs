@@ -396,7 +396,7 @@ impl Engine {
             match event {
                 Event::RequestDone { tag, result } => self.end(tag, result),
                 Event::MemberFailed { leaf } => self.note_member(leaf),
-                Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf),
+                Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf, &self.array),
                 Event::ScrubDone => self.outages.scrubbed(self.now, &self.array),
                 Event::RebuildStopped { leaf } => self.outages.stopped(self.now, leaf),
             }

@@ -241,7 +241,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
                         caches_moved = true;
                     }
                     Event::RequestDone { tag, result } => self.leave(tag, result.is_ok()),
-                    Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf),
+                    Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf, &self.array),
                     Event::ScrubDone => self.outages.scrubbed(self.now, &self.array),
                     Event::RebuildStopped { leaf } => self.outages.stopped(self.now, leaf),
                     Event::MemberFailed { leaf } => self.outages.failed(self.now, leaf, &self.array),

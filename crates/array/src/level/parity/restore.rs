@@ -72,6 +72,15 @@ impl StripePlanner<'_, '_> {
         if !wants_data && live == [false, false] {
             return Ok(());
         }
+        if self.planner.scratch.salvages && self.unknowns(band).is_err() {
+            for position in 0..row.layout.members {
+                if self.is_wanted(band, position, wanted) {
+                    let (child, extent) = row.on_child(band, position);
+                    self.planner.goes_without(self.node.child(child), extent);
+                }
+            }
+            return Ok(());
+        }
         let (mut recover, begun) = (NONE, self.work.reads.len());
         if (0..data).any(|column| !self.column_readable(band, column)) {
             recover = self.planner.compute(ComputeKind::Recover);
