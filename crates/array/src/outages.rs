@@ -550,6 +550,7 @@ impl Outages {
         let sector_bytes = u64::from(array.layout().sector_bytes());
         let of = |&Place { leaf, failed_at, begun_at, whole_at, stopped_at, has_worn_out, lacks }: &Place| {
             let member_sectors = sectors(leaf) - array.layout().data_offset(leaf);
+            let lacks = if whole_at.is_some() { lacks } else { array.bad_blocks(leaf) };
             RebuildResult {
                 leaf,
                 failed_ns: failed_at.map(Instant::as_ns),

@@ -272,9 +272,9 @@ fn a_rebuild_goes_on_without_what_cannot_be_had_and_nothing_else_fails_until_tha
 #[test]
 fn a_rebuild_stops_where_the_list_is_full_or_nothing_of_the_kind_is_kept() {
     let with = |bad_blocks, count: u64| {
-        let layout = Layout::new(&Tree::raid1(2), &[2048; 2], 1).expect("compiles");
+        let layout = Layout::new(&Tree::raid1(2), &[16384; 2], 512).expect("compiles");
         let mut array = Array::new(layout, Policy { bad_blocks, ..Policy::default() });
-        let told = rebuilt(&mut array, &[1], &mut (0..count).map(|number| (0, 2 * number)).collect());
+        let told = rebuilt(&mut array, &[1], &mut (0..count).map(|number| (0, 16 * number)).collect());
         (told, array.bad_blocks(1).entries)
     };
     assert_eq!(with(true, 512), (vec![Event::MemberRebuilt { leaf: 1 }], 512));

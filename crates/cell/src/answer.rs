@@ -194,7 +194,7 @@ fn rebuild_check(rebuild: &RebuildResult) -> Value {
         _ if rebuild.is_over => format!("Member {leaf}{failed} was rebuilt in {seconds:.1} s ({mb:.0} MB, {rate:.1} MB/s).{lost}"),
         _ => format!(
             "Member {leaf}{failed} was rebuilt up to {percent:.1} % in {seconds:.1} s ({rate:.1} MB/s) when the run was \
-             over."
+             over.{lost}"
         ),
     };
     let verdict = if failed_ns.is_none() && begun_ns.is_none() || rebuild.lost_places > 0 { "WARN" } else { "PASS" };

@@ -638,16 +638,18 @@ impl Array {
     #[cold]
     pub(super) fn begins_to_salvage(&mut self, id: u32) -> bool {
         let Owner::Rebuild(work) = self.windows[id as usize].owner else { return false };
-        let Rebuild { node, scrubs, .. } = self.rebuilds[work as usize];
+        let Rebuild { node, scrubs, stopped, .. } = self.rebuilds[work as usize];
+        // Where the node itself is lost, what is above it gives all of it back later.
         let may = self.policy.bad_blocks
-            && !scrubs
+            && !(scrubs || stopped || self.views.is_lost(node))
             && self.layout.node(node).bears > 0
             && has_members_only(&self.layout, node);
         let window = &mut self.windows[id as usize];
         let begins = may && !window.salvages;
         if begins {
-            // An operation that fails costs all of it, where there were many: nothing more is to be lost than must be.
-            (window.salvages, window.run_sectors) = (true, 1);
+            // An operation that fails costs all of it, where there were many: no more is to be lost then than md's page.
+            window.salvages = true;
+            window.run_sectors = if window.run_sectors == 1 { 1 } else { self.block_sectors };
         }
         begins
     }

@@ -112,6 +112,7 @@ impl MemberViews {
             let view = &mut self.leaves[leaf as usize];
             if view.writes() {
                 (view.state, view.valid) = (MemberState::Rebuilding, 0);
+                self.bad_blocks.forget(leaf);
             }
         }
         self.work_out(layout, id);
