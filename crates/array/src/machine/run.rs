@@ -247,7 +247,7 @@ impl Array {
 
     /// Whether a window that found too much unreadable may forget it and read in shorter operations: a device that names
     /// the whole of a long operation unreadable may mean one sector of it, and two such extents hide what is well.
-    fn look_closer(&mut self, id: u32) -> bool {
+    pub(super) fn look_closer(&mut self, id: u32) -> bool {
         let window = &mut self.windows[id as usize];
         let widest = window.bad.iter().map(|b| b.extent.sectors).max().unwrap_or(0);
         let shorter = match window.run_sectors {

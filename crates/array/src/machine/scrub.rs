@@ -314,8 +314,13 @@ impl Array {
         if !scrubs {
             planner.scratch.salvages = window.salvages;
             let planned = planner.restore(node, extent);
-            let is_full = std::mem::take(&mut self.scratch.salvages) && planned.is_ok() && !self.note_lost();
-            return if is_full { Err(RequestError::BeyondTolerance { node, extent: None }) } else { planned };
+            if !std::mem::take(&mut self.scratch.salvages) || planned.is_err() || self.scratch.lost.is_empty() {
+                return planned;
+            }
+            if self.look_closer(id) {
+                return self.plan_unit(id);
+            }
+            return if self.note_lost() { planned } else { Err(RequestError::BeyondTolerance { node, extent: None }) };
         }
         if extent.lba == 0 && kind.is_some() && planner.views.is_weak(Weakness::ScrubLeavesOutUnits) {
             std::mem::swap(&mut self.scratch.wrong, &mut window.wrong);
