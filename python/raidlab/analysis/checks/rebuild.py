@@ -17,7 +17,7 @@ NAME = "rebuild"
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
-    """PASS with how long each took or how far it came; WARN if places are lost or it had no time, INVALID if given up."""
+    """PASS with how long each took or how far it is; WARN if places are lost or it had no time, INVALID if given up."""
 
     def waits(array: Array) -> bool:
         return array.rebuild is not None and array.rebuild.throttle.kind == "idle"
