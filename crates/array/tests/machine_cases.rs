@@ -226,16 +226,16 @@ fn read_with_bad_sectors(
     (asked, finish(array, vec![]))
 }
 
-/// Has members that are missing rebuilt, as far as that goes; what the array tells of it.
-fn rebuilt(array: &mut Array, leaves: &[u32], bad: &mut Vec<(u32, u64)>) -> Vec<Event> {
+/// Has members that are missing rebuilt, as far as that goes; what was asked of members for it, and what the array tells.
+fn rebuilt(array: &mut Array, leaves: &[u32], bad: &mut Vec<(u32, u64)>) -> (Vec<Asked>, Vec<Event>) {
     leaves.iter().for_each(|&leaf| array.set_member_state(leaf, MemberState::Missing));
     for &leaf in leaves {
         array.replace_member(Instant::ZERO, leaf, RebuildThrottle::Idle).expect("there is enough");
     }
     array.handle_time(Instant::ZERO);
-    serve(array, bad);
+    let asked = serve(array, bad);
     assert_eq!(array.check_idle().err(), Some("queued work or events"));
-    std::iter::from_fn(|| array.poll_event()).collect()
+    (asked, std::iter::from_fn(|| array.poll_event()).collect())
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_rebuild_goes_on_without_what_cannot_be_had_and_nothing_else_fails_until_tha
         let new: Vec<u32> = new.collect();
         let mut array = array(&tree, Policy { bad_blocks: true, read_error_repair: false, ..Policy::default() });
         let mut bad = vec![(0, 5)];
-        let told = rebuilt(&mut array, &new, &mut bad);
+        let (_, told) = rebuilt(&mut array, &new, &mut bad);
         assert!(told.iter().all(|event| matches!(event, Event::MemberRebuilt { .. })), "{tree:?}: {told:?}");
         let counts = BadBlockCounts { entries: 1, sectors: 1 };
         assert!(told.len() == new.len() && new.iter().all(|&leaf| array.bad_blocks(leaf) == counts), "{tree:?}");
@@ -270,11 +270,28 @@ fn a_rebuild_goes_on_without_what_cannot_be_had_and_nothing_else_fails_until_tha
 }
 
 #[test]
+fn what_lies_between_places_that_a_rebuild_goes_without_is_one_operation() {
+    for tree in ["raid1(2)", "raid10(4, layout=near2, chunk=64KiB)", "raid5(4, chunk=64KiB)"] {
+        let tree = Tree::parse(tree).expect("a tree");
+        let layout = Layout::new(&tree, &vec![4096; tree.leaves()], 512).expect("compiles");
+        let asked_with = |mut bad: Vec<(u32, u64)>| {
+            let mut array = Array::new(layout.clone(), Policy { bad_blocks: true, ..Policy::default() });
+            let (asked, told) = rebuilt(&mut array, &[1], &mut bad);
+            assert_eq!((told, array.bad_blocks(1).sectors), (vec![Event::MemberRebuilt { leaf: 1 }], bad.len() as u64));
+            asked.len()
+        };
+        // Each is met by an operation that fails, and then its unit is planned anew, in one part more of every member.
+        let (plain, spoiled) = (asked_with(vec![]), asked_with(vec![(0, 10), (0, 40), (0, 2000)]));
+        assert!(spoiled <= plain + 3 * 3 * tree.leaves(), "{tree:?}: {plain}, {spoiled}");
+    }
+}
+
+#[test]
 fn a_rebuild_stops_where_the_list_is_full_or_nothing_of_the_kind_is_kept() {
     let with = |bad_blocks, count: u64| {
         let layout = Layout::new(&Tree::raid1(2), &[16384; 2], 512).expect("compiles");
         let mut array = Array::new(layout, Policy { bad_blocks, ..Policy::default() });
-        let told = rebuilt(&mut array, &[1], &mut (0..count).map(|number| (0, 16 * number)).collect());
+        let (_, told) = rebuilt(&mut array, &[1], &mut (0..count).map(|number| (0, 16 * number)).collect());
         (told, array.bad_blocks(1).entries)
     };
     assert_eq!(with(true, 512), (vec![Event::MemberRebuilt { leaf: 1 }], 512));

@@ -164,6 +164,8 @@ struct Window {
     /// Writes that wait only for the last read.
     held: Vec<u32>,
     bad: Vec<BadExtent>,
+    /// Sectors of the longest operation of which a device has named no part.
+    vague: u64,
     /// Of a scrub: what is not believed, and whether the plan writes it anew.
     wrong: Vec<WrongExtent>,
     mends: bool,

@@ -647,9 +647,8 @@ impl Array {
         let window = &mut self.windows[id as usize];
         let begins = may && !window.salvages;
         if begins {
-            // An operation that fails costs all of it, where there were many: no more is to be lost then than md's page.
-            window.salvages = true;
-            window.run_sectors = if window.run_sectors == 1 { 1 } else { self.block_sectors };
+            // What is bad is known by now: all that lies between is one operation again.
+            (window.salvages, window.run_sectors) = (true, 0);
         }
         begins
     }

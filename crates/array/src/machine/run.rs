@@ -49,6 +49,12 @@ impl Window {
         self.bad.iter().map(|bad| bad.extent.sectors).sum()
     }
 
+    /// Forgets what it has found unreadable.
+    pub(super) fn forget_bad(&mut self) {
+        self.bad.clear();
+        self.vague = 0;
+    }
+
     /// Whether the node is a write of a row whose writes are all ready: they are finished even where the window is to be
     /// planned anew, so that no row is left half written.
     fn ends_row(&self, node: u32) -> bool {
@@ -97,6 +103,7 @@ impl Array {
                     reads_left: 0,
                     held: Vec::new(),
                     bad: Vec::new(),
+                    vague: 0,
                     wrong: Vec::new(),
                     mends: false,
                     salvages: false,
@@ -109,7 +116,7 @@ impl Array {
         (window.owner, window.extent, window.locks, window.blockers) = (owner, extent, NONE, 0);
         (window.outstanding, window.second_looks, window.run_sectors) = (0, 0, 0);
         window.salvages = false;
-        window.bad.clear();
+        window.forget_bad();
         id
     }
 
@@ -246,10 +253,14 @@ impl Array {
     }
 
     /// Whether a window that found too much unreadable may forget it and read in shorter operations: a device that names
-    /// the whole of a long operation unreadable may mean one sector of it, and two such extents hide what is well.
+    /// the whole of a long operation unreadable may mean one sector of it, and two such extents hide what is well. A unit of
+    /// the array's own work believes a device that names a part.
     pub(super) fn look_closer(&mut self, id: u32) -> bool {
         let window = &mut self.windows[id as usize];
-        let widest = window.bad.iter().map(|b| b.extent.sectors).max().unwrap_or(0);
+        let widest = match window.owner {
+            Owner::Rebuild(_) => window.vague,
+            _ => window.bad.iter().map(|b| b.extent.sectors).max().unwrap_or(0),
+        };
         let shorter = match window.run_sectors {
             0 if widest > u64::from(self.block_sectors) => self.block_sectors,
             1 => return false,
@@ -257,7 +268,7 @@ impl Array {
         };
         let closer = widest > u64::from(shorter) && !self.views.is_weak(Weakness::NeverLooksCloser);
         if closer {
-            window.bad.clear();
+            window.forget_bad();
             window.run_sectors = shorter;
         }
         closer
@@ -412,11 +423,13 @@ impl Array {
             OpError::Media(_) if kind == OpKind::Write && self.views.is_weak(Weakness::WriteErrorForgiven) => {}
             OpError::Media(bad) if kind == OpKind::Read => {
                 let known = self.windows[id as usize].bad.len();
-                let extent = if known < NARROW_ERRORS { self.narrowed(leaf, extent, bad) } else { extent };
-                if self.is_one_too_many(id, leaf, extent) {
+                let named = if known < NARROW_ERRORS { self.narrowed(leaf, extent, bad) } else { extent };
+                if self.is_one_too_many(id, leaf, named) {
                     self.fail_member(leaf);
                 } else {
-                    self.windows[id as usize].bad.push(BadExtent { leaf, extent });
+                    let window = &mut self.windows[id as usize];
+                    window.bad.push(BadExtent { leaf, extent: named });
+                    window.vague = window.vague.max(if named == extent { extent.sectors } else { 0 });
                 }
             }
             // One that is being rebuilt was not asked for this, or what was asked is not yet there: its predecessor was.

@@ -361,7 +361,7 @@ impl Array {
         let window = &mut self.windows[id as usize];
         if window.mends {
             self.scrub_counts.mended += window.bad_sectors();
-            window.bad.clear();
+            window.forget_bad();
             window.wrong.clear();
             window.second_looks += 1;
             window.run_sectors = 0;
