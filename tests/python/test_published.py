@@ -145,7 +145,8 @@ def test_every_claim_and_cell_gets_its_verdict(small_run: Run, small_folder: Pat
         "relative:raid10,64:relative": "no published value",
     }
     assert rows["s-efficiency"].kind == "arithmetic" and rows["s-efficiency"].error == 0.0
-    assert rows["s-writes"].kind == "predicted" and rows["s-writes"].error == 0.0
+    # The half of it that raid0 is was fitted to.
+    assert rows["s-writes"].kind == "partly fitted" and rows["s-writes"].error == 0.0
     assert rows["s-formula"].published.value == "0.8" and rows["s-formula"].error == 0.0
     assert rows["relative:raid0,8:relative"].kind == "fitted", "the fit of the small study names the table"
     assert rows["relative:raid0,8:relative"].value == pytest.approx(100)
@@ -239,7 +240,7 @@ def test_summaries_keep_kinds_and_units_apart() -> None:
 def test_figures_of_other_hardware_are_no_errors(small_run: Run, small_folder: Path) -> None:
     comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
     own = standing_of(comparison)
-    assert own is not None and "figures lie near" in own.headline and own.errors
+    assert own is not None and "worked out of such, lie near" in own.headline and own.errors
     elsewhere = standing_of(replace(comparison, target="live"))
     assert elsewhere is not None and elsewhere.headline == "1 of 2 published conclusions hold here, 1 fails."
     assert "all on partly fitted figures" in own.details
@@ -363,6 +364,10 @@ holds = "time0 > 0.001"
     kinds = {row.id: row.kind for row in comparison.conclusions}
     assert kinds == {"fitted": "fitted", "both": "partly fitted", "another-metric": "predicted"}
     assert {row.kind for row in comparison.published if row.id in ("s-order", "s-wrong")} == {"partly fitted"}
+    # So it is with numbers: what is worked out of fitted figures is no prediction, and was not fitted to either.
+    numbers = {row.id: row.kind for row in comparison.published}
+    assert (numbers["s-blank"], numbers["s-writes"]) == ("fitted", "partly fitted")
+    assert comparison.data_points == 2, "the two cells of the table that have a number"
     said = "4 of 5 hold (1 of 1 on predicted figures, 2 of 3 on partly fitted ones, 1 of 1 on fitted ones); 1 fails"
     assert held_words(comparison.asked, "hold") == said
     standing = standing_of(comparison)
@@ -381,6 +386,20 @@ def test_a_rate_that_is_reckoned_in_another_way_is_the_same_figure() -> None:
     for metric, kind in (("throughput_mb_s", "fitted"), ("iops", "predicted")):
         row = replace(base, measures=({"kind": "metric", "metric": metric, **where},))
         assert with_basis(row, fitted_figures([script])).kind == kind
+
+
+def test_what_is_held_is_told_by_which_number_it_is() -> None:
+    base = PublishedRow("f", "a", "", Published(""), "compared", "predicted")
+    where = {"array": "stripe", "workload": "reads"}
+    fitted = fitted_figures([replace(base, measures=({"kind": "held", "of": "target_ms", **where},))])
+    for measure, kind in (
+        ({"kind": "held", "of": "target_ms"}, "fitted"),
+        ({"kind": "held", "of": "throughput_mb_s"}, "predicted"),
+    ):
+        assert with_basis(replace(base, measures=({**measure, **where},)), fitted).kind == kind
+    at_target = fitted_figures([replace(base, measures=({"kind": "held", "of": "throughput_mb_s", **where},))])
+    swept = replace(base, measures=({"kind": "metric", "metric": "throughput_mb_s", **where},))
+    assert with_basis(swept, at_target).kind == "fitted", "a point of one curve, however its load was found"
 
 
 def test_a_page_is_current_until_its_comparison_changes(small_run: Run, small_folder: Path) -> None:

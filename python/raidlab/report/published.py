@@ -28,7 +28,6 @@ from raidlab.published.compare import (
     held_words,
 )
 from raidlab.published.compare.clause import sentence_of
-from raidlab.published.compare.row import FITTED
 from raidlab.report.answer import listed, no_answer
 from raidlab.study.units import format_number
 
@@ -81,8 +80,8 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
     if not compared and not any(row in published.published for row in published.asked):
         return None
     missed = sorted((row for row in compared if row.is_miss), key=lambda row: -abs(row.error or 0.0))
-    free = [row for row in figures if row.kind != FITTED]
-    fitted = [row for row in figures if row.kind == FITTED]
+    free = [row for row in figures if not row.is_fitted]
+    fitted = [row for row in figures if row.is_fitted]
     said, details = [], []
     asked = published.asked
     failed = [row for row in asked if row.verdict == "fails"]
@@ -96,13 +95,14 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
         said.append(f"{_near(free)} of {len(free)} {word} figures lie near the printed ones")
         details.append(f"Near is within {NEAR}, rounding apart; the median error is {_medians(free)}.")
     elif fitted:
-        said.append(f"{_near(fitted)} of {len(fitted)} figures that were fitted to lie near the printed ones")
+        near = f"{_near(fitted)} of {len(fitted)}"
+        said.append(f"{near} figures that were fitted to, or are worked out of such, lie near the printed ones")
         details.append(f"Near is within {NEAR}, rounding apart. No figure was predicted or measured.")
     else:
         details.append(_OF_ITS_OWN if is_elsewhere else "No figure was predicted or measured.")
     if fitted and free:
         near = f"{_near(fitted)} of {len(fitted)}"
-        details.append(f"Of those that parameters were fitted to, or that follow from them, {near} lie as near.")
+        details.append(f"Of those that parameters were fitted to, or that are worked out of such, {near} lie as near.")
     if bounds:
         details.append(f"{_near(bounds)} of {len(bounds)} printed bounds are kept.")
     misses, errors = [*failed, *missed], [] if is_elsewhere else errors_of(published.published)

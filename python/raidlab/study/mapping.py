@@ -224,7 +224,7 @@ class Fit(Table):
     to: list[Line]
     """Ids of claims, names of tables."""
     follows: list[Line] = []
-    """Ids of claims and of rows, names of tables, that follow from those: not fitted to, and no predictions either."""
+    """Ids of claims and of rows, names of tables, that a choice was made for: not fitted to, yet no predictions."""
     held_out: list[Line] = []
     """Ids of figures that the fit has never seen, though their tables are listed; ``*`` stands for any text."""
     leave_out: Literal["table", "row", "claim"] = "claim"

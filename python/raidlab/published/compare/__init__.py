@@ -48,8 +48,8 @@ class PublishedComparison:
     """Of the hardware, each with its provenance; empty on real members."""
     target: str
     """The target whose figures stand beside the published ones."""
-    follows: frozenset[str] = frozenset()
-    """Ids and tables of figures that follow from what was fitted to."""
+    fitted_to: frozenset[str] = frozenset()
+    """Ids of the figures that parameters were fitted to, without those that follow from them."""
     of_device: tuple[str, ...] = ()
     """What the target's device says of itself that was fitted."""
 
@@ -84,8 +84,7 @@ class PublishedComparison:
     @property
     def data_points(self) -> int:
         """How many figures the fit was held to."""
-        fitted = [row for row in self.rows if row.kind == "fitted" and row.verdict == "compared"]
-        return sum(1 for row in fitted if not {row.id, row.table} & self.follows)
+        return sum(row.id in self.fitted_to for row in self.rows if row.kind == FITTED and row.verdict == "compared")
 
 
 def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = True) -> PublishedComparison:
@@ -116,7 +115,8 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
             if name == target
             else conclusions_on(mapping, Source(analysis, name, mapping.published))
         )
-    return PublishedComparison(rows, parameters, target, frozenset(follows), _fitted_of_device(analysis, target))
+    held_to = {row.id for row in rows if evaluation.is_fitted_to(row) and not {row.id, row.table} & follows}
+    return PublishedComparison(rows, parameters, target, frozenset(held_to), _fitted_of_device(analysis, target))
 
 
 def _fitted_of_device(analysis: Analysis, target: str) -> tuple[str, ...]:

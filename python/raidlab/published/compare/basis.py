@@ -1,4 +1,4 @@
-"""What a claim or a conclusion rests on: figures that parameters were fitted to, predicted ones, or both.
+"""What a row rests on: figures that parameters were fitted to, predicted ones, or both.
 
 Invariants:
 
@@ -25,8 +25,8 @@ def fitted_figures(rows: Iterable[PublishedRow]) -> frozenset[Figure]:
 
 
 def with_basis(row: PublishedRow, fitted: frozenset[Figure]) -> PublishedRow:
-    """A claim or conclusion, its kind that of the figures behind it; anything else as it is."""
-    if not row.is_judged or row.kind != PREDICTED:
+    """The row, its kind that of the figures behind it: what is worked out of fitted ones predicts nothing either."""
+    if row.kind != PREDICTED:
         return row
     behind = set(_behind(row))
     return replace(row, kind=FITTED if behind <= fitted else PARTLY) if behind & fitted else row
@@ -40,7 +40,7 @@ def _behind(row: PublishedRow) -> Iterator[Figure]:
 
 def _figures(measure: Mapping[str, object]) -> Iterator[Figure]:
     kind = str(measure["kind"])
-    what = str(measure.get("metric") or measure.get("stage") or KINDS[kind].metric or kind)
+    what = str(measure.get(KINDS[kind].metric_key) or KINDS[kind].metric or kind)
     workload = str(measure.get("workload") or measure.get("workloads") or "")
     yield what, str(measure.get("array", "")), workload
     if "reference" in measure:

@@ -123,8 +123,7 @@ class PublishedRow:
     published: Published
     verdict: Verdict
     kind: Kind = ""
-    """``fitted``, ``predicted``, ``measured``, ``arithmetic`` or ``given``; of claims and conclusions also ``partly
-    fitted``."""
+    """``fitted``, ``partly fitted``, ``predicted``, ``measured``, ``arithmetic`` or ``given``."""
     value: float | None = None
     """What the run gives."""
     low: float | None = None
@@ -162,6 +161,11 @@ class PublishedRow:
     def is_counted(self) -> bool:
         """Whether it says anything of the model: no arithmetic, and nothing that is given."""
         return self.kind not in (ARITHMETIC, GIVEN)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether parameters were fitted to any figure behind it."""
+        return self.kind in (FITTED, PARTLY)
 
     @property
     def is_judged(self) -> bool:

@@ -75,4 +75,4 @@ def needs(keys: Keys, study: Study) -> set[Need] | None:
     return needs_at({hold.target.of}, keys.workload, "idle", study)
 
 
-KIND = Kind("held", "what is held at a response-time target", Keys, read, needs)
+KIND = Kind("held", "what is held at a response-time target", Keys, read, needs, metric_key="of")

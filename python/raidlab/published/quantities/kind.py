@@ -182,5 +182,7 @@ class Kind:
     """Whether its value comes from what was simulated or measured."""
     is_of_requests: bool = True
     """Whether it tells nothing of a repeat in which no request completed: that was too short for a rate."""
+    metric_key: str = "metric"
+    """The key that says which metric it takes."""
     metric: str = ""
     """The metric that it reckons in another way: whatever was fitted to either was fitted to both."""

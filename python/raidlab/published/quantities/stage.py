@@ -39,4 +39,4 @@ def read(keys: Keys, source: Source) -> Reading | None:
     return read_at(keys.array, keys.workload, keys.at, source, take)
 
 
-KIND = Kind("stage", "mean time of a stage, in ms", Keys, read, point_at(lambda keys: keys.at))
+KIND = Kind("stage", "mean time of a stage, in ms", Keys, read, point_at(lambda keys: keys.at), metric_key="stage")

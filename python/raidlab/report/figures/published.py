@@ -15,7 +15,6 @@ from statistics import median
 import altair as alt
 
 from raidlab.published.compare import MISS_PERCENT, MISS_POINTS, PublishedComparison, PublishedRow
-from raidlab.published.compare.row import FITTED
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered_bars, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.style import COLOURS, INK
@@ -61,7 +60,7 @@ def _caption(rows: list[PublishedRow], missed: list[PublishedRow]) -> str:
     said = [
         "One mark a figure, by table: how far it lies from the printed one, beyond what the rounding of that explains."
         f" Near is within {MISS_PERCENT:g} %, of percentages within {MISS_POINTS:g} points and a fifth; hollow marks"
-        " were fitted to."
+        " were fitted to, or are worked out of such."
     ]
     if missed:
         said.append("Misses are in percent of the number as it was printed, with nothing off for its rounding.")
@@ -129,7 +128,7 @@ def _errors(rows: list[PublishedRow]) -> Chart:
             rank=spread,
             tip=_tip(row),
         )
-        marks.setdefault((row.kind == FITTED, _beyond(error, -_EDGE, _EDGE)), []).append(mark)
+        marks.setdefault((row.is_fitted, _beyond(error, -_EDGE, _EDGE)), []).append(mark)
     every = [mark for mine in marks.values() for mark in mine]
     most = max(MISS_PERCENT * 1.4, *(abs(mark.value) for mark in every)) * 1.05
     along = alt.X(
