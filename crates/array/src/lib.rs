@@ -26,13 +26,17 @@ mod throttle;
 mod weakness;
 
 pub use layout::{Layout, LayoutMap, MapCell, NodeId};
-pub use machine::{Array, ArrayOp, ComputeWork, Event, ScrubCounts, ScrubKind, ScrubMismatch, WindowId, OF_ARRAY};
+pub use machine::{
+    Array, ArrayOp, ComputeWork, Event, SatOut, ScrubCounts, ScrubKind, ScrubMismatch, WindowId, OF_ARRAY,
+};
 pub use outages::{
     too_many_missing, Befallen, DataLoss, MemberEventSpec, Outages, RebuildResult, RebuildSpec, ScrubResult,
     UnreadableResult,
 };
 pub use plan::{ComputeKind, Piece, Plan, Space};
-pub use policy::{ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy, WriteAfter};
+pub use policy::{
+    ChunkAccesses, MemberState, MemberView, MirrorRead, ParityRead, ParityWrite, Policy, SitOut, WriteAfter,
+};
 pub use spec::{CopyKind, CopyLayout, Rotation, Tree};
 pub use throttle::RebuildThrottle;
 pub use weakness::Weakness;

@@ -87,8 +87,20 @@ pub enum ParityRead {
     ReadThrough,
 }
 
+/// When a member that is slower than its peers is read last.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SitOut {
+    /// An operation takes it more than so many times as long as the median of the others of its volume.
+    pub times: f64,
+    /// For so many nanoseconds without a break.
+    pub hold: u64,
+    /// After so many more it is tried again.
+    pub rest: u64,
+}
+
 /// All choices a plan depends on besides the tree and the members.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// Which copy serves a read.
@@ -131,6 +143,8 @@ pub struct Policy {
     /// Whether a rebuild goes on where too little can be read of the others: what the new member lacks there is kept in
     /// a list of its own (at most 512 entries a member), and cannot be read before it is written, as in Linux md.
     pub bad_blocks: bool,
+    /// When a member that is slow is read last, where its level bears that. None: it never is.
+    pub sit_out: Option<SitOut>,
     /// Largest part of a request planned at once, measured from where the request begins and rounded to whole stripes (at
     /// least one).
     pub window_bytes: u64,
@@ -155,6 +169,7 @@ impl Default for Policy {
             read_error_repair: true,
             max_read_errors: None,
             bad_blocks: false,
+            sit_out: None,
             window_bytes: 8 << 20,
             windows_in_flight: 4,
         }

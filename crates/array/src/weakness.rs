@@ -40,6 +40,7 @@ weaknesses! {
     WritesTakeNoLocks "writes-take-no-locks" "Writes lock nothing: two of them read and modify one parity at once.";
     DegradedReadsTakeNoLocks "degraded-reads-take-no-locks" "A read that works out lost data does not wait for a write of the same stripe.";
     ReplansWithoutLocks "replans-without-locks" "A read that meets a failure is planned anew without the locks that it needs now.";
+    SittingOutTakesNoLocks "sitting-out-takes-no-locks" "A read around a member that sits out does not wait for a write of the same stripe.";
     RebuildTakesNoLocks "rebuild-takes-no-locks" "A unit of a rebuild runs beside writes of the same stripes.";
     RebuildLocksItsNodeOnly "rebuild-locks-its-node-only" "A unit of a rebuild locks its own node and nothing of those above it.";
     BarrierNotKept "barrier-not-kept" "Writes begin before all that their window reads has been read.";

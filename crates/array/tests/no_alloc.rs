@@ -9,7 +9,9 @@ mod counting_allocator;
 
 use counting_allocator::allocations;
 use raidlab_array::plan::{MemberViews, Planner, Scratch};
-use raidlab_array::{Array, ArrayOp, Layout, MemberState, Plan, Policy, RebuildThrottle, Rotation, Tree, WriteAfter};
+use raidlab_array::{
+    Array, ArrayOp, Layout, MemberState, Plan, Policy, RebuildThrottle, Rotation, SitOut, Tree, WriteAfter,
+};
 use raidlab_types::{CounterRng, Duration, Extent, Instant, OpId, Request, RequestKind, Seed};
 
 struct Case {
@@ -29,6 +31,7 @@ fn cases() -> Vec<Case> {
     let by_rows = Policy { parity_row_bytes: 4096, ..Policy::default() };
     let early = Policy { write_after: WriteAfter::OwnRead, ..Policy::default() };
     let cached = Policy { stripe_cache_size: 256, max_read_errors: Some(20), ..by_rows };
+    let watched = Policy { sit_out: Some(SitOut { times: 2.0, hold: 30, rest: 60 }), ..Policy::default() };
     let gated = Policy { resync_barrier: true, ..Policy::default() };
     let with = |policy, name, tree: &Tree, kind, sectors, missing| {
         let tree = tree.clone();
@@ -57,6 +60,7 @@ fn cases() -> Vec<Case> {
         case("raid6 full stripe", &raid6, Write, 512, &[]),
         case("raid6 two missing, read", &raid6, Read, 300, &[0, 3]),
         case("raid6 two missing, write", &raid6, Write, 300, &[0, 3]),
+        with(watched, "raid5 read where who is slow is read last", &raid5, Read, 8, &[]),
         case("raid50 write", &raid50, Write, 700, &[2]),
         with(by_rows, "raid5 page by rows", &raid5, Write, 8, &[]),
         with(early, "raid5 page after its own read", &raid5, Write, 8, &[]),

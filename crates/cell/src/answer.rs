@@ -1,6 +1,6 @@
 //! What an engine answers, whoever asked: numbers, and columns of whole numbers.
 
-use raidlab_array::{DataLoss, RebuildResult, ScrubKind, ScrubResult, UnreadableResult};
+use raidlab_array::{DataLoss, RebuildResult, SatOut, ScrubKind, ScrubResult, UnreadableResult};
 use raidlab_device::Totals;
 use raidlab_load::files::{AccessName, FilesRecord};
 use raidlab_load::{Answer, Recorder, Snapshot, Tally, Times};
@@ -239,18 +239,47 @@ fn scrub_check(scrub: &ScrubResult) -> Value {
     json!({"name": "scrub", "verdict": if finds { "WARN" } else { "PASS" }, "evidence": evidence, "mend": mend})
 }
 
-/// What the engine says of members that failed and were rebuilt: each place, and the failure that was one too many.
-pub fn bad_day_checks(
-    rebuilds: &[RebuildResult],
-    scrubs: &[ScrubResult],
-    data_loss: Option<DataLoss>,
-    (unreadable, failed): (Option<UnreadableResult>, u64),
-) -> Vec<Value> {
-    let mut checks: Vec<Value> = rebuilds.iter().map(rebuild_check).collect();
-    checks.extend(scrubs.iter().map(scrub_check));
-    checks.extend(unreadable.map(|found| unreadable_check(found, failed)));
-    checks.extend(data_loss.map(|loss| data_loss_check(loss, rebuilds)));
-    checks
+/// What befell the members of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct BadDay<'a> {
+    /// What became of each place.
+    pub rebuilds: &'a [RebuildResult],
+    /// Every scrub.
+    pub scrubs: &'a [ScrubResult],
+    /// Who was read last for being slow.
+    pub sat_out: &'a [SatOut],
+    /// The failure that was one too many.
+    pub data_loss: Option<DataLoss>,
+    /// What could not be read of members.
+    pub unreadable: Option<UnreadableResult>,
+    /// Requests that failed.
+    pub failed: u64,
+}
+
+impl BadDay<'_> {
+    /// What the engine says of it.
+    pub fn checks(&self) -> Vec<Value> {
+        let mut checks: Vec<Value> = self.rebuilds.iter().map(rebuild_check).collect();
+        checks.extend(self.scrubs.iter().map(scrub_check));
+        checks.extend(self.unreadable.map(|found| unreadable_check(found, self.failed)));
+        checks.extend(self.sat_out.iter().map(sat_out_check));
+        checks.extend(self.data_loss.map(|loss| data_loss_check(loss, self.rebuilds)));
+        checks
+    }
+}
+
+/// Who was slow, and how long it was read last.
+fn sat_out_check(SatOut { leaf, begun_ns, ended_ns, mean_ns, peers_ns }: &SatOut) -> Value {
+    let (s, ms) = (|ns: &u64| f64_from(*ns) / 1e9, |ns: &u64| f64_from(*ns) / 1e6);
+    let until = ended_ns.as_ref().map_or("the run was over".to_string(), |ns| format!("{:.1} s", s(ns)));
+    let evidence = format!(
+        "Member {leaf} took {:.2} ms for an operation where the median of its peers took {:.2} ms: it sat out from {:.1} s \
+         until {until}.",
+        ms(mean_ns),
+        ms(peers_ns),
+        s(begun_ns)
+    );
+    json!({"name": "sat_out", "verdict": "WARN", "evidence": evidence, "mend": ""})
 }
 
 /// What could not be read of members, and what became of it.
@@ -283,12 +312,15 @@ fn data_loss_check(DataLoss { at_ns, leaf }: DataLoss, rebuilds: &[RebuildResult
 
 /// The answer of a simulated cell, without what its recorder says; `checks` are those of the door.
 pub fn of_sim(seed: u64, result: &SimResult, mut checks: Vec<Value>) -> Value {
-    checks.extend(bad_day_checks(
-        &result.rebuilds,
-        &result.scrubs,
-        result.data_loss,
-        (result.unreadable, result.recorder.all().failed),
-    ));
+    let bad_day = BadDay {
+        rebuilds: &result.rebuilds,
+        scrubs: &result.scrubs,
+        sat_out: &result.sat_out,
+        data_loss: result.data_loss,
+        unreadable: result.unreadable,
+        failed: result.recorder.all().failed,
+    };
+    checks.extend(bad_day.checks());
     let of_host = result.stations.iter().filter(|station| station.name == HOST_CPU).map(|station| station.busy_ns);
     let totals: Vec<Totals> = result.members.iter().map(|member| member.totals).collect();
     json!({

@@ -14,7 +14,7 @@ mod facts;
 mod read;
 mod spec;
 
-pub use answer::{bad_day_checks, files, held, histogram, of_sim, recorded, stages, Part, Table};
+pub use answer::{files, held, histogram, of_sim, recorded, stages, BadDay, Part, Table};
 pub use facts::{device_facts, layout_of, tree_facts};
 pub use read::{device_from_json, from_json};
 pub use spec::{CellSpec, EngineName, LiveWords, Unheeded};

@@ -4,7 +4,7 @@ use crate::fault::{FaultRates, MemberFault, MemberFaultKind};
 use crate::machine::{FaultSource, Machine};
 use crate::trees::{copies_of, declustered, random_layout, random_tree, text, ReplayLine};
 use crate::{as_md_in_parts, random_policy};
-use raidlab_array::{MirrorRead, Policy, Rotation, Tree, Weakness};
+use raidlab_array::{MirrorRead, Policy, Rotation, SitOut, Tree, Weakness};
 use raidlab_types::{CounterRng, Seed};
 use std::fmt;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -69,7 +69,18 @@ fn random_machine_policy(rng: &mut CounterRng) -> Policy {
     // Nor do these.
     let bad_blocks = windows_in_flight > 1;
     let max_read_errors = (windows_in_flight == 3 && window_bytes == 1).then_some(u32::from(stripe_cache_size > 0));
-    Policy { window_bytes, windows_in_flight, stripe_cache_size, resync_barrier, max_read_errors, bad_blocks, ..policy }
+    // Whoever is slow for a few steps is read last for some more.
+    let sit_out = (windows_in_flight == 2).then_some(SitOut { times: 1.5, hold: 10, rest: 60 });
+    Policy {
+        window_bytes,
+        windows_in_flight,
+        stripe_cache_size,
+        resync_barrier,
+        max_read_errors,
+        bad_blocks,
+        sit_out,
+        ..policy
+    }
 }
 
 /// What may go wrong in schedules of any seed: each alone, all at once, and more than the levels bear.

@@ -6,7 +6,7 @@ use crate::error::LiveError;
 use crate::lateness::Lateness;
 use crate::target::TargetFacts;
 use crate::usage::Accounting;
-use raidlab_array::{DataLoss, RebuildResult, ScrubResult, UnreadableResult};
+use raidlab_array::{DataLoss, RebuildResult, SatOut, ScrubResult, UnreadableResult};
 use raidlab_device::FlashTotals;
 use raidlab_load::files::FilesRecord;
 use raidlab_load::trace::ReplayCounts;
@@ -47,6 +47,8 @@ pub struct LiveResult {
     pub rebuilds: Vec<RebuildResult>,
     /// Every time that the array went over what it holds, and how far it had come when the load was over.
     pub scrubs: Vec<ScrubResult>,
+    /// Members that were read last for being slow.
+    pub sat_out: Vec<SatOut>,
     /// The failure with which data were lost and the load ended, if one was too many.
     pub data_loss: Option<DataLoss>,
     /// What could not be read of members, where something was to be so.

@@ -453,6 +453,7 @@ impl<L: Generator> CellRun<'_, L> {
             failed_members: engine.failed_members,
             rebuilds: engine.rebuilds,
             scrubs: engine.scrubs,
+            sat_out: engine.sat_out().to_vec(),
             data_loss: engine.outages.data_loss(),
             unreadable,
             trace: engine.trace,

@@ -3,7 +3,7 @@
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use raidlab_cell::{bad_day_checks, files, stages, Part, Table};
+use raidlab_cell::{files, stages, BadDay, Part, Table};
 use raidlab_device::Totals;
 use raidlab_live::{LiveResult, MemberCounts};
 use raidlab_load::{Recorder, Times};
@@ -67,12 +67,15 @@ pub(crate) fn of_live<'py>(py: Python<'py>, seed: u64, result: &LiveResult) -> P
     let mut checks = result.checks.clone();
     checks.extend(result.replayed.as_ref().map(crate::trace::check));
     let mut checks: Vec<serde_json::Value> = checks.iter().map(|check| json!(check)).collect();
-    checks.extend(bad_day_checks(
-        &result.rebuilds,
-        &result.scrubs,
-        result.data_loss,
-        (result.unreadable, result.recorder.all().failed),
-    ));
+    let bad_day = BadDay {
+        rebuilds: &result.rebuilds,
+        scrubs: &result.scrubs,
+        sat_out: &result.sat_out,
+        data_loss: result.data_loss,
+        unreadable: result.unreadable,
+        failed: result.recorder.all().failed,
+    };
+    checks.extend(bad_day.checks());
     let answer = json!({
         "engine": "live",
         "seed": seed,

@@ -1,6 +1,6 @@
 //! What a simulation found.
 
-use raidlab_array::{DataLoss, RebuildResult, ScrubResult, UnreadableResult};
+use raidlab_array::{DataLoss, RebuildResult, SatOut, ScrubResult, UnreadableResult};
 use raidlab_device::{FlashTotals, Totals};
 use raidlab_load::files::FilesRecord;
 use raidlab_load::streams::StreamRecord;
@@ -50,6 +50,8 @@ pub struct SimResult {
     pub rebuilds: Vec<RebuildResult>,
     /// Every time that the array went over what it holds.
     pub scrubs: Vec<ScrubResult>,
+    /// Members that were read last for being slow.
+    pub sat_out: Vec<SatOut>,
     /// The failure with which data were lost and the run ended, if one was too many.
     pub data_loss: Option<DataLoss>,
     /// What could not be read of members, where something was to be so.

@@ -10,7 +10,9 @@
 mod common;
 
 use common::{closed, fixed, random, requests};
-use raidlab_array::{DataLoss, MemberEventSpec, Policy, RebuildSpec, RebuildThrottle, Rotation, ScrubKind, Tree};
+use raidlab_array::{
+    DataLoss, MemberEventSpec, Policy, RebuildSpec, RebuildThrottle, Rotation, ScrubKind, SitOut, Tree,
+};
 use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec};
 use raidlab_sim::{run, SimConfig, SimResult};
 use raidlab_types::KIB;
@@ -250,6 +252,43 @@ fn a_slow_member_takes_as_many_times_as_long_until_it_recovers_or_is_replaced() 
     // One that has to be read for it is waited for.
     let waited_s = took_s(vec![MemberEventSpec::slowness(ns(1.0), 2, 8.0)]);
     assert!((waited_s / plain_s / 8.0 - 1.0).abs() < 0.01, "{waited_s} s after {plain_s} s");
+}
+
+#[test]
+fn a_member_that_is_slow_is_read_last_and_tried_again_after_a_rest() {
+    let ns = |seconds: f64| (seconds * 1e9) as u64;
+    let reading = |tree: Tree, sit_out, events| {
+        let config = closed(tree, fixed(OPERATION_US), random(1.0, 4096), 8);
+        let limits = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(20.0) } };
+        run(&SimConfig { limits, events, policy: Policy { sit_out, ..Policy::default() }, ..config }).expect("a run")
+    };
+    let sit_out = Some(SitOut { times: 2.0, hold: ns(1.0), rest: ns(10.0) });
+    let slow = |leaf| MemberEventSpec::slowness(ns(2.0), leaf, 10.0);
+    for tree in [Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric), Tree::raid10(2, CHUNK), Tree::raid1(2)] {
+        let done = |result: &SimResult| result.recorder.all().requests as f64;
+        let (plain, around) =
+            (reading(tree.clone(), None, vec![slow(1)]), reading(tree.clone(), sit_out, vec![slow(1)]));
+        // The slow copy of a lone mirror delays nobody who reads the other, and helps a little.
+        let gain = if tree == Tree::raid1(2) { 0.9 } else { 1.1 };
+        let (with, without) = (done(&around), done(&plain));
+        assert!(plain.sat_out.is_empty() && with > gain * without, "{tree:?}: {with} reads, {without} without");
+        // Slow from 2 s on, out from 3 s to 13 s, and again from 14 s: it is read for 4 s and some, and slowly for 2 s.
+        let [first, again] = around.sat_out[..] else { panic!("{tree:?}: {:?}", around.sat_out) };
+        assert!(first.leaf == 1 && again.leaf == 1 && again.ended_ns.is_none(), "{tree:?}: {:?}", around.sat_out);
+        let (begun, ended) = (first.begun_ns as f64 / 1e9, first.ended_ns.expect("it was tried again") as f64 / 1e9);
+        assert!(
+            (begun - 3.0).abs() < 0.2 && (ended - begun - 10.0).abs() < 0.1,
+            "{tree:?}: from {begun} s to {ended} s"
+        );
+        let slower = first.mean_ns as f64 / first.peers_ns as f64;
+        assert!((slower / 10.0 - 1.0).abs() < 0.1, "{tree:?}: {slower} times as slow");
+        // One that recovers stays; without a peer, or a level that bears it, nobody sits out.
+        let brief = vec![slow(1), MemberEventSpec::slowness(ns(2.8), 1, 1.0)];
+        assert!(reading(tree.clone(), sit_out, brief).sat_out.is_empty(), "{tree:?}");
+        let both = reading(tree.clone(), sit_out, vec![slow(0), slow(1)]);
+        assert!(both.sat_out.iter().filter(|out| out.ended_ns.is_none()).count() <= 1, "{tree:?}: {:?}", both.sat_out);
+    }
+    assert!(reading(Tree::raid0(4, CHUNK), sit_out, vec![slow(1)]).sat_out.is_empty());
 }
 
 #[test]

@@ -14,10 +14,12 @@ mod rebuild;
 mod repair;
 mod run;
 mod scrub;
+mod slow;
 mod stripe_cache;
 
 pub(crate) use locks::{LockMode, LockRange};
 pub use scrub::{ScrubCounts, ScrubKind, ScrubMismatch};
+pub use slow::SatOut;
 
 use crate::layout::{Layout, NodeId};
 use crate::plan::{
@@ -35,6 +37,7 @@ use rebuild::Rebuild;
 use repair::ReadErrors;
 use scrub::Scrub;
 use slab::Slab;
+use slow::Slowness;
 use std::collections::VecDeque;
 use stripe_cache::StripeCache;
 
@@ -224,6 +227,8 @@ pub struct Array {
     repaired_sectors: u64,
     /// By leaf; none at all where the policy bears any number.
     read_errors: Vec<ReadErrors>,
+    /// None where the policy has nobody sit out.
+    slowness: Option<Slowness>,
     /// How fast; as the member replaced last.
     throttle: RebuildThrottle,
     /// Bytes of a member that a unit of a rebuild is asked to have.
@@ -255,6 +260,7 @@ impl Array {
             gathers_writes: policy.plug && layout.has_parity(),
             writes_early: false,
             read_errors: ReadErrors::of_members(&layout, &policy),
+            slowness: Slowness::of_members(&layout, policy.sit_out),
             layout,
             policy,
             scratch: Scratch::default(),
@@ -326,6 +332,7 @@ impl Array {
     /// believed to hold what it should: one that has missed writes is rebuilt by [`Array::replace_member`].
     pub fn set_member_state(&mut self, leaf: LeafId, state: MemberState) {
         self.views.set_state(&self.layout, leaf, state);
+        self.end_sitting_out();
         self.epoch = self.epoch.wrapping_add(1);
         if !self.rebuilds.is_empty() && !self.views.leaf(leaf).writes() {
             self.leave_rebuilds();
@@ -399,6 +406,9 @@ impl Array {
         let (window, node) = split(id);
         if let Some(volume) = self.volume_of_cache(window) {
             return self.cache_op_done(volume, node, result);
+        }
+        if window != SUPERBLOCKS {
+            self.note_done(window, node);
         }
         if window != SUPERBLOCKS && result.is_ok() && self.heeds_what_is_served() {
             self.note_served(window, node);

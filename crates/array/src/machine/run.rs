@@ -18,7 +18,7 @@ use crate::layout::{Layout, NodeId};
 use crate::plan::{narrow, place, BadExtent, Body, MemberViews, Plan, Planner, NONE};
 use crate::policy::MemberState;
 use crate::weakness::Weakness;
-use raidlab_types::{Extent, LeafId, OpError, OpKind, RequestError, RequestKind};
+use raidlab_types::{Extent, LeafId, OpError, OpKind, Operation, RequestError, RequestKind};
 use std::collections::VecDeque;
 
 /// Media errors of one window that are believed to the sector; beyond, each costs its whole operation, so that a member
@@ -122,6 +122,7 @@ impl Array {
 
     /// Queues for the locks the window needs now, and marks it runnable if none is in the way.
     pub(super) fn lock(&mut self, id: u32) {
+        let has_members_out = self.has_members_out() && !self.views.is_weak(Weakness::SittingOutTakesNoLocks);
         let window = &mut self.windows[id as usize];
         self.lock_list.clear();
         let mut locks_all = false;
@@ -130,7 +131,7 @@ impl Array {
                 let &RequestState { ref request, node, .. } = &self.requests[request as usize];
                 let mode = match request.kind {
                     RequestKind::Write => Some(LockMode::Exclusive { row_sectors: self.row_sectors }),
-                    RequestKind::Read if !window.bad.is_empty() => Some(LockMode::Shared),
+                    RequestKind::Read if !window.bad.is_empty() || has_members_out => Some(LockMode::Shared),
                     RequestKind::Read if self.views.is_degraded(node) => Some(LockMode::SharedIfDegraded(&self.views)),
                     _ => None,
                 };
@@ -325,6 +326,11 @@ impl Array {
             }
             Owner::Rebuild(_) | Owner::Repair(_) => return self.plan_unit(id),
         };
+        // What it has found bad comes first: who sits out may be needed.
+        let knows_all = window.bad.is_empty() && window.run_sectors == 0;
+        let is_read = request.kind == RequestKind::Read;
+        let locked = window.locked_all || self.views.is_weak(Weakness::SittingOutTakesNoLocks);
+        let goes_around = is_read && locked && knows_all && !self.slowness.as_ref().is_none_or(|s| s.out.is_empty());
         let mut planner = Planner {
             layout: &self.layout,
             views: &self.views,
@@ -337,7 +343,15 @@ impl Array {
             RequestKind::Flush => return planner.flush(node),
             kind => kind == RequestKind::Write,
         };
-        planner.request(node, write, window.extent, narrow(window.extent.lba - request.extent.lba))
+        let (extent, offset) = (window.extent, narrow(window.extent.lba - request.extent.lba));
+        if let Some(slowness) = self.slowness.as_ref().filter(|_| goes_around) {
+            planner.bad = &slowness.out;
+            if planner.request(node, write, extent, offset).is_ok() {
+                return Ok(());
+            }
+            planner.bad = &window.bad;
+        }
+        planner.request(node, write, extent, offset)
     }
 
     fn start_plan(&mut self, id: u32) {
@@ -386,6 +400,9 @@ impl Array {
         }
         let op = self.operation(window, id, node);
         self.note_own(id, node, true);
+        if let super::ArrayOp::Device(Operation { leaf, kind, .. }) = op {
+            self.note_begun(leaf, kind);
+        }
         Some(op)
     }
 

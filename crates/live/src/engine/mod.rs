@@ -45,7 +45,8 @@ use faults::Faults;
 use flight::Flights;
 use priority::Precedence;
 use raidlab_array::{
-    Array, ArrayOp, Befallen, Event, MemberState, Outages, RebuildResult, ScrubMismatch, ScrubResult, UnreadableResult,
+    Array, ArrayOp, Befallen, Event, MemberState, Outages, RebuildResult, SatOut, ScrubMismatch, ScrubResult,
+    UnreadableResult,
 };
 use raidlab_types::number::u32_from;
 use raidlab_types::{Duration, Instant, LeafId, OpError, OpId, Request, RequestKind, RequestTag, Seed};
@@ -460,6 +461,11 @@ impl Engine {
     /// What could not be read of members, where something was to be so.
     pub(crate) fn unreadable(&self) -> Option<UnreadableResult> {
         self.outages.unreadable(&self.array)
+    }
+
+    /// Members that were read last for being slow.
+    pub(crate) fn sat_out(&self) -> &[SatOut] {
+        self.array.sat_out()
     }
 
     /// The load is over. A rebuild that is to be verified goes on to its end; another is broken off, and what is in flight

@@ -511,6 +511,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             members: self.devices.iter_mut().enumerate().map(member).collect(),
             rebuilds,
             scrubs,
+            sat_out: self.array.sat_out().to_vec(),
             data_loss: self.outages.data_loss(),
             unreadable: self.outages.unreadable(&self.array),
             stations: self.walks.iter().flat_map(Walks::stations).map(|station| station.result(now)).collect(),

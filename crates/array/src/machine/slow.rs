@@ -1,0 +1,234 @@
+//! Members that are slower than their peers are read last for a while.
+//!
+//! A disk that tries again and again what it answers in the end is no member that has failed, and whatever waits for it waits
+//! with it. What is read there can be had from the others, as if it could not be read: it *sits out*, is written as ever, and
+//! is tried again after a rest.
+//!
+//! How fast a member serves is what it has done over the time that it had something to do, the past half forgotten at every
+//! look. That is the same for one with a long queue and for one with a short one.
+//!
+//! Invariants: no more sit out than the levels above bear beside those that are not whole; a read goes around them only with
+//! the locks of one that works out what is lost; whoever cannot be served without them reads them.
+//!
+//! Reference: Hao et al., *The Tail at Store*, FAST 2016: how often a disk is how much slower than its peers.
+
+use super::scrub::is_within;
+use super::Array;
+use crate::layout::{Layout, NodeId};
+use crate::plan::{BadExtent, Body};
+use crate::policy::{MemberState, SitOut};
+use raidlab_types::number::f64_from;
+use raidlab_types::{Duration, Extent, Instant, LeafId, OpKind};
+use serde::Serialize;
+
+/// Looks at how fast members are, until one that is slow all the time sits out.
+const LOOKS: u64 = 30;
+
+/// A member sat out, or does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SatOut {
+    /// Which.
+    pub leaf: LeafId,
+    /// From when.
+    pub begun_ns: u64,
+    /// When it was read again; none where it still sits out.
+    pub ended_ns: Option<u64>,
+    /// How long an operation took it then, on the mean.
+    pub mean_ns: u64,
+    /// How long the median of its peers took.
+    pub peers_ns: u64,
+}
+
+/// What a member has done of late.
+#[derive(Debug, Clone, Copy)]
+struct Service {
+    /// The volume it belongs to.
+    volume: NodeId,
+    in_flight: u32,
+    /// Up to when its time is counted.
+    counted_to: Instant,
+    busy_ns: u64,
+    done: u64,
+    slow_since: Option<Instant>,
+    rests_until: Option<Instant>,
+}
+
+impl Service {
+    fn count(&mut self, now: Instant) {
+        if self.in_flight > 0 {
+            self.busy_ns += now.since(self.counted_to).as_ns();
+        }
+        self.counted_to = now;
+    }
+
+    /// Mean time of an operation; none of a member that has served nothing.
+    fn mean_ns(&self) -> Option<u64> {
+        (self.done > 0 || self.in_flight > 0).then(|| self.busy_ns / self.done.max(1))
+    }
+}
+
+/// Who is slow.
+#[derive(Debug)]
+pub(super) struct Slowness {
+    policy: SitOut,
+    next_look: Instant,
+    members: Vec<Service>,
+    means: Vec<u64>,
+    /// Those that sit out, as members that cannot be read.
+    pub(super) out: Vec<BadExtent>,
+    sat_out: Vec<SatOut>,
+}
+
+impl Slowness {
+    /// Of every member, where the policy asks.
+    pub(super) fn of_members(layout: &Layout, policy: Option<SitOut>) -> Option<Slowness> {
+        let policy = policy?;
+        let of = |leaf: LeafId| Service {
+            volume: (0..layout.volumes().len())
+                .map(|volume| layout.volume_node(volume))
+                .find(|&volume| is_within(layout, volume, layout.node_of(leaf)))
+                .expect("every member belongs to a volume"),
+            in_flight: 0,
+            counted_to: Instant::ZERO,
+            busy_ns: 0,
+            done: 0,
+            slow_since: None,
+            rests_until: None,
+        };
+        let members: Vec<Service> = (0..).take(layout.leaves()).map(of).collect();
+        let next_look = Instant::ZERO + look_every(policy);
+        Some(Slowness { policy, next_look, members, means: Vec::new(), out: Vec::new(), sat_out: Vec::new() })
+    }
+
+    fn begun(&mut self, leaf: LeafId, now: Instant) {
+        let member = &mut self.members[leaf as usize];
+        member.count(now);
+        member.in_flight += 1;
+    }
+
+    fn done(&mut self, leaf: LeafId, now: Instant) {
+        let member = &mut self.members[leaf as usize];
+        member.count(now);
+        member.in_flight -= 1;
+        member.done += 1;
+    }
+
+    /// How long an operation takes a member, and the median of its peers, if it is the slower by more than the policy says.
+    fn slower(&mut self, leaf: LeafId) -> Option<(u64, u64)> {
+        let Service { volume, .. } = self.members[leaf as usize];
+        let own = self.members[leaf as usize].mean_ns()?;
+        self.means.clear();
+        for (other, member) in self.members.iter().enumerate() {
+            if other != leaf as usize && member.volume == volume {
+                self.means.extend(member.mean_ns());
+            }
+        }
+        self.means.sort_unstable();
+        let &peers = self.means.get(self.means.len() / 2)?;
+        (f64_from(own) > self.policy.times * f64_from(peers)).then_some((own, peers))
+    }
+
+    /// It is read as ever from now on.
+    fn end(&mut self, leaf: LeafId, now: Instant) {
+        self.out.retain(|out| out.leaf != leaf);
+        let member = &mut self.members[leaf as usize];
+        (member.rests_until, member.slow_since) = (None, None);
+        (member.busy_ns, member.done) = (0, 0);
+        if let Some(last) = self.sat_out.iter_mut().rfind(|sat_out| sat_out.leaf == leaf) {
+            last.ended_ns = Some(now.as_ns());
+        }
+    }
+}
+
+fn look_every(policy: SitOut) -> Duration {
+    Duration::from_ns((policy.hold / LOOKS).max(1))
+}
+
+impl Array {
+    /// A member begins with an operation of a window.
+    #[inline]
+    pub(super) fn note_begun(&mut self, leaf: LeafId, kind: OpKind) {
+        if let Some(slowness) = self.slowness.as_mut().filter(|_| kind != OpKind::Flush) {
+            slowness.begun(leaf, self.now);
+        }
+    }
+
+    /// A member is done with an operation of a window, whatever became of it.
+    #[inline]
+    pub(super) fn note_done(&mut self, window: u32, node: u32) {
+        let Some(slowness) = &mut self.slowness else { return };
+        if let Body::Device { leaf, kind, .. } = self.windows[window as usize].plan.nodes[node as usize].body {
+            if kind != OpKind::Flush {
+                slowness.done(leaf, self.now);
+            }
+        }
+        if slowness.next_look <= self.now {
+            self.look_for_slow_members();
+        }
+    }
+
+    /// Whether some member sits out.
+    #[inline]
+    pub(super) fn has_members_out(&self) -> bool {
+        self.slowness.as_ref().is_some_and(|slowness| !slowness.out.is_empty())
+    }
+
+    #[cold]
+    fn look_for_slow_members(&mut self) {
+        let Some(mut slowness) = self.slowness.take() else { return };
+        let now = self.now;
+        slowness.next_look = now + look_every(slowness.policy);
+        slowness.members.iter_mut().for_each(|member| member.count(now));
+        for leaf in (0..).take(slowness.members.len()) {
+            match slowness.members[leaf as usize].rests_until {
+                Some(until) if until <= now => slowness.end(leaf, now),
+                Some(_) => {}
+                None => self.look_at(&mut slowness, leaf),
+            }
+        }
+        for member in &mut slowness.members {
+            (member.busy_ns, member.done) = (member.busy_ns / 2, member.done / 2);
+        }
+        self.slowness = Some(slowness);
+    }
+
+    /// Has a member sit out that has been slow for long enough, where the levels bear that.
+    fn look_at(&self, slowness: &mut Slowness, leaf: LeafId) {
+        let found = slowness.slower(leaf);
+        let member = &mut slowness.members[leaf as usize];
+        member.slow_since = found.and(member.slow_since.or(Some(self.now)));
+        let (Some((mean_ns, peers_ns)), Some(since)) = (found, member.slow_since) else { return };
+        if self.now.since(since).as_ns() < slowness.policy.hold || !self.bears_out(slowness, leaf) {
+            return;
+        }
+        let rest = Duration::from_ns(slowness.policy.rest);
+        slowness.members[leaf as usize].rests_until = Some(self.now + rest);
+        let extent = Extent::new(0, self.layout.node(self.layout.node_of(leaf)).capacity);
+        slowness.out.push(BadExtent { leaf, extent });
+        slowness.sat_out.push(SatOut { leaf, begun_ns: self.now.as_ns(), ended_ns: None, mean_ns, peers_ns });
+    }
+
+    /// Whether the member's volume gives back all it should without it and those that sit out.
+    fn bears_out(&self, slowness: &Slowness, leaf: LeafId) -> bool {
+        let mut without = self.views.clone();
+        for out in slowness.out.iter().map(|out| out.leaf).chain([leaf]) {
+            without.set_state(&self.layout, out, MemberState::Failed);
+        }
+        !without.is_unsure(slowness.members[leaf as usize].volume)
+    }
+
+    /// A member has come or gone: nobody sits out whom others may need now.
+    pub(super) fn end_sitting_out(&mut self) {
+        let now = self.now;
+        if let Some(slowness) = &mut self.slowness {
+            while let Some(&BadExtent { leaf, .. }) = slowness.out.first() {
+                slowness.end(leaf, now);
+            }
+        }
+    }
+
+    /// The members that sat out, and those that do.
+    pub fn sat_out(&self) -> &[SatOut] {
+        self.slowness.as_ref().map_or(&[], |slowness| &slowness.sat_out)
+    }
+}
