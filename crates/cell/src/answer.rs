@@ -270,13 +270,13 @@ impl BadDay<'_> {
 
 /// Who was slow, and how long it was read last.
 fn sat_out_check(SatOut { leaf, begun_ns, ended_ns, mean_ns, peers_ns }: &SatOut) -> Value {
-    let (s, ms) = (|ns: &u64| f64_from(*ns) / 1e9, |ns: &u64| f64_from(*ns) / 1e6);
+    let s = |ns: &u64| f64_from(*ns) / 1e9;
     let until = ended_ns.as_ref().map_or("the run was over".to_string(), |ns| format!("{:.1} s", s(ns)));
     let evidence = format!(
         "Member {leaf} took {:.2} ms for an operation where the median of its peers took {:.2} ms: it sat out from {:.1} s \
          until {until}.",
-        ms(mean_ns),
-        ms(peers_ns),
+        mean_ns / 1e6,
+        peers_ns / 1e6,
         s(begun_ns)
     );
     json!({"name": "sat_out", "verdict": "WARN", "evidence": evidence, "mend": ""})

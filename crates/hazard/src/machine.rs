@@ -98,6 +98,8 @@ pub struct Machine {
     pub worn_out: u64,
     /// Sectors that they were rebuilt without.
     pub given_up: u64,
+    /// Times that a member sat out for being slow.
+    pub sat_out: u64,
     /// Scrubs that were done, and sectors that had rotted.
     pub scrubbed: u64,
     pub rotten: u64,
@@ -147,6 +149,7 @@ impl Machine {
             rebuilt: 0,
             worn_out: 0,
             given_up: 0,
+            sat_out: 0,
             scrubbed: 0,
             rotten: 0,
             rots: false,
@@ -183,6 +186,7 @@ impl Machine {
             self.poll_events();
         }
         assert!(self.flying.is_empty() && self.names.is_empty(), "operations left behind");
+        self.sat_out = self.array.sat_out().len() as u64;
         assert_eq!(self.array.poll_op(), None, "an operation after the end");
         if let Err(what) = self.array.check_idle() {
             panic!("the idle array still has {what}");

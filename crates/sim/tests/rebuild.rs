@@ -280,7 +280,7 @@ fn a_member_that_is_slow_is_read_last_and_tried_again_after_a_rest() {
             (begun - 3.0).abs() < 0.2 && (ended - begun - 10.0).abs() < 0.1,
             "{tree:?}: from {begun} s to {ended} s"
         );
-        let slower = first.mean_ns as f64 / first.peers_ns as f64;
+        let slower = first.mean_ns / first.peers_ns;
         assert!((slower / 10.0 - 1.0).abs() < 0.1, "{tree:?}: {slower} times as slow");
         // One that recovers stays; without a peer, or a level that bears it, nobody sits out.
         let brief = vec![slow(1), MemberEventSpec::slowness(ns(2.8), 1, 1.0)];

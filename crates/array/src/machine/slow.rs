@@ -25,7 +25,7 @@ use serde::Serialize;
 const LOOKS: u64 = 30;
 
 /// A member sat out, or does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SatOut {
     /// Which.
     pub leaf: LeafId,
@@ -34,9 +34,9 @@ pub struct SatOut {
     /// When it was read again; none where it still sits out.
     pub ended_ns: Option<u64>,
     /// How long an operation took it then, on the mean.
-    pub mean_ns: u64,
+    pub mean_ns: f64,
     /// How long the median of its peers took.
-    pub peers_ns: u64,
+    pub peers_ns: f64,
 }
 
 /// What a member has done of late.
@@ -47,8 +47,8 @@ struct Service {
     in_flight: u32,
     /// Up to when its time is counted.
     counted_to: Instant,
-    busy_ns: u64,
-    done: u64,
+    busy_ns: f64,
+    done: f64,
     slow_since: Option<Instant>,
     rests_until: Option<Instant>,
 }
@@ -56,14 +56,15 @@ struct Service {
 impl Service {
     fn count(&mut self, now: Instant) {
         if self.in_flight > 0 {
-            self.busy_ns += now.since(self.counted_to).as_ns();
+            self.busy_ns += f64_from(now.since(self.counted_to).as_ns());
         }
         self.counted_to = now;
     }
 
-    /// Mean time of an operation; none of a member that has served nothing.
-    fn mean_ns(&self) -> Option<u64> {
-        (self.done > 0 || self.in_flight > 0).then(|| self.busy_ns / self.done.max(1))
+    /// Mean time of an operation; none of a member that has had nothing to do.
+    fn mean_ns(&self) -> Option<f64> {
+        let done = if self.done > 0.0 { self.done } else { 1.0 };
+        (self.busy_ns > 0.0).then_some(self.busy_ns / done)
     }
 }
 
@@ -73,7 +74,7 @@ pub(super) struct Slowness {
     policy: SitOut,
     next_look: Instant,
     members: Vec<Service>,
-    means: Vec<u64>,
+    means: Vec<f64>,
     /// Those that sit out, as members that cannot be read.
     pub(super) out: Vec<BadExtent>,
     sat_out: Vec<SatOut>,
@@ -90,8 +91,8 @@ impl Slowness {
                 .expect("every member belongs to a volume"),
             in_flight: 0,
             counted_to: Instant::ZERO,
-            busy_ns: 0,
-            done: 0,
+            busy_ns: 0.0,
+            done: 0.0,
             slow_since: None,
             rests_until: None,
         };
@@ -110,11 +111,11 @@ impl Slowness {
         let member = &mut self.members[leaf as usize];
         member.count(now);
         member.in_flight -= 1;
-        member.done += 1;
+        member.done += 1.0;
     }
 
     /// How long an operation takes a member, and the median of its peers, if it is the slower by more than the policy says.
-    fn slower(&mut self, leaf: LeafId) -> Option<(u64, u64)> {
+    fn slower(&mut self, leaf: LeafId) -> Option<(f64, f64)> {
         let Service { volume, .. } = self.members[leaf as usize];
         let own = self.members[leaf as usize].mean_ns()?;
         self.means.clear();
@@ -123,9 +124,9 @@ impl Slowness {
                 self.means.extend(member.mean_ns());
             }
         }
-        self.means.sort_unstable();
+        self.means.sort_unstable_by(f64::total_cmp);
         let &peers = self.means.get(self.means.len() / 2)?;
-        (f64_from(own) > self.policy.times * f64_from(peers)).then_some((own, peers))
+        (own > self.policy.times * peers).then_some((own, peers))
     }
 
     /// It is read as ever from now on.
@@ -133,7 +134,7 @@ impl Slowness {
         self.out.retain(|out| out.leaf != leaf);
         let member = &mut self.members[leaf as usize];
         (member.rests_until, member.slow_since) = (None, None);
-        (member.busy_ns, member.done) = (0, 0);
+        (member.busy_ns, member.done) = (0.0, 0.0);
         if let Some(last) = self.sat_out.iter_mut().rfind(|sat_out| sat_out.leaf == leaf) {
             last.ended_ns = Some(now.as_ns());
         }
@@ -187,7 +188,7 @@ impl Array {
             }
         }
         for member in &mut slowness.members {
-            (member.busy_ns, member.done) = (member.busy_ns / 2, member.done / 2);
+            (member.busy_ns, member.done) = (member.busy_ns / 2.0, member.done / 2.0);
         }
         self.slowness = Some(slowness);
     }
