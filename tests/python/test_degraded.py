@@ -489,6 +489,19 @@ def test_a_member_that_cannot_be_read_too_often_is_taken_out_and_replaced(tmp_pa
     assert " 0 KiB still cannot be read. Requests failed: 0." in findings["unreadable"].evidence
 
 
+def test_a_slow_member_sits_out_and_the_check_says_so(tmp_path: Path) -> None:
+    keys = 'events = [{ at = "2s", slow = 1, times = 8 }]\npolicy = { sit_out = { hold = "1s", rest = "1min" } }'
+    text = _study(tmp_path, "raid5(5, chunk=64KiB)", [2]).read_text(encoding="utf-8").replace("missing = [2]", keys)
+    file = tmp_path / "study.toml"
+    file.write_text(text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "20s" }'))
+    found = {one.check: one for one in run_checks(analyse(run_study(file, out=tmp_path / "runs")))}["sat_out"]
+    assert found.verdict == "WARN" and re.search(
+        r"Member 1 took [0-9.]+ ms for an operation where the median of its peers took [0-9.]+ ms: it sat "
+        r"out from 3\.\d s until the run was over",
+        found.evidence,
+    ), found
+
+
 def test_a_volume_that_stands_says_its_state_itself(tmp_path: Path) -> None:
     file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
     whole = file.read_text(encoding="utf-8")

@@ -426,6 +426,7 @@ impl<L: Generator> CellRun<'_, L> {
             None => self.why_not_compared(&engine).map(|(why, mend)| not_compared(why, mend)),
         };
         let unreadable = engine.unreadable();
+        let sat_out = engine.sat_out().to_vec();
         LiveResult {
             elapsed: recorder.elapsed(),
             recorder,
@@ -453,7 +454,7 @@ impl<L: Generator> CellRun<'_, L> {
             failed_members: engine.failed_members,
             rebuilds: engine.rebuilds,
             scrubs: engine.scrubs,
-            sat_out: engine.sat_out().to_vec(),
+            sat_out,
             data_loss: engine.outages.data_loss(),
             unreadable,
             trace: engine.trace,

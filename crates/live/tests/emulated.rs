@@ -6,7 +6,7 @@
 mod common;
 
 use common::{assert_verified, bearable, config, error, every_level, mixed, requests, run, workload, Place};
-use raidlab_array::{MirrorRead, ParityWrite, Policy, Tree};
+use raidlab_array::{MirrorRead, ParityWrite, Policy, SitOut, Tree};
 use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_live::{
     Accounts, ContentMode, EmulatedContent, Emulation, Fault, FaultKind, LiveConfig, LiveError, TargetSpec,
@@ -176,6 +176,22 @@ fn content_in_files_is_kept_and_only_raidlabs_files_are_written() {
     assert_eq!(std::fs::read(&foreign).expect("still there"), [7; 4096]);
     others[3] = others[2].clone();
     assert!(error(&checked(tree, others)).message().contains("already stands at members[2]"));
+}
+
+#[test]
+fn members_that_sit_out_are_read_around_and_every_byte_is_right() {
+    // One is always a little slower for a moment.
+    let policy = Policy { sit_out: Some(SitOut { times: 1.01, hold: 300_000, rest: 5_000_000 }), ..Policy::default() };
+    let mut times = 0;
+    for (name, tree) in every_level(CHUNK) {
+        let bears = tree.tolerance();
+        let result = run(&LiveConfig { policy, ..checked(tree, over(fixed(100), EmulatedContent::Memory)) });
+        assert_verified(&name, &result);
+        assert_eq!(result.recorder.all().failed, 0, "{name}");
+        assert!(bears > 0 || result.sat_out.is_empty(), "{name}: {:?}", result.sat_out);
+        times += result.sat_out.len();
+    }
+    assert!(times > 0, "nobody ever sat out");
 }
 
 #[test]

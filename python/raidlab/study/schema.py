@@ -86,6 +86,17 @@ MirrorRead = Annotated[
 ]
 
 
+class SitOut(Table):
+    """A member that is slower than its peers is read last for a while, where its level bears that."""
+
+    times: Annotated[float, Field(gt=1, le=1e6)] = 2
+    """An operation takes it more than so many times as long as the median of the other members of its volume."""
+    hold: Annotated[MomentNs, Field(ge=1_000_000_000)] = 30_000_000_000
+    """For so long without a break."""
+    rest: Annotated[MomentNs, Field(ge=1_000_000_000)] = 600_000_000_000
+    """So much later it is read as before, and sits out again if it is still slow."""
+
+
 class Policy(Table):
     """How an array chooses among the ways to serve a request."""
 
@@ -127,6 +138,9 @@ class Policy(Table):
     bad_blocks: bool = False
     """Whether a rebuild goes on where too little can be read of the others, as Linux md's do: what the new member lacks
     is listed (at most 512 entries), and what lies there fails until it is written. It stops there otherwise."""
+    sit_out: SitOut | None = None
+    """When a member that is slow is read last: ``{ times = 2, hold = "30s", rest = "10min" }``, or ``{}`` for just
+    that. It is written as ever, and what is on it is worked out from the others. None ever does if left out."""
 
     @model_validator(mode="after")
     def _cached_rows_are_rows(self) -> Self:
