@@ -546,6 +546,7 @@ BY_TESTS = {
     "rebuild": "nothing to cheat with: how long a simulated rebuild took (tests/python/test_degraded.py)",
     "events": "an event that comes after the run (tests/python/test_degraded.py)",
     "unreadable": "members that cannot be read in places (tests/python/test_degraded.py)",
+    "sat_out": "a member that becomes slow (tests/python/test_degraded.py)",
     "scrub": "sectors changed behind an array's back (crates/live/tests/scrub.rs)",
     "data_loss": "a member that fails before another is rebuilt (tests/python/test_degraded.py)",
     "replay": "a trace whose requests do not fit (tests/python/test_traces.py)",
