@@ -31,7 +31,7 @@ fn cases() -> Vec<Case> {
     let by_rows = Policy { parity_row_bytes: 4096, ..Policy::default() };
     let early = Policy { write_after: WriteAfter::OwnRead, ..Policy::default() };
     let cached = Policy { stripe_cache_size: 256, max_read_errors: Some(20), ..by_rows };
-    let watched = Policy { sit_out: Some(SitOut { times: 2.0, hold: 30, rest: 60 }), ..Policy::default() };
+    let watched = Policy { sit_out: Some(SitOut { times: 2.0, hold: 100_000_000_000, rest: 1 }), ..Policy::default() };
     let gated = Policy { resync_barrier: true, ..Policy::default() };
     let with = |policy, name, tree: &Tree, kind, sectors, missing| {
         let tree = tree.clone();
