@@ -105,7 +105,7 @@ def space_words(comparisons: list[Comparison]) -> str:
     points = {row.array: row.point for comparison in comparisons for row in comparison.rows}
     known = {array: point for array, point in points.items() if point.storage_efficiency is not None}
     sizes = [int(point.rows[0]["user_bytes"]) for point in known.values()]
-    trees = [tree for array, one in known.items() if (tree := one.run.facts["trees"].get(array)) is not None]
+    trees = [point.tree for point in known.values() if point.tree is not None]
     if sizes and is_same_capacity(sizes, trees):
         return ""
     return ", ".join(

@@ -26,8 +26,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 continue
             key = "user_bytes" if compare.equal == "user_capacity" else "members"
             sizes = [point.members if key == "members" else int(point.rows[0][key]) for point in points]
-            known = analysis.run.facts["trees"]
-            difference = difference_of(compare, sizes, [known[one.array] for one in points if one.array in known])
+            trees = [point.tree for point in points if point.tree is not None]
+            difference = difference_of(compare, sizes, trees)
             if difference is not None:
                 evidence = f"{difference[0].upper()}{difference[1:]}."
                 other = "members" if key == "user_bytes" else "user_capacity"

@@ -38,7 +38,7 @@ def refusals(a: Point, b: Point, *, with_capacity: bool = True) -> Iterator[str]
     if a.load == b.load == "open" and (changed := _arrivals(a) ^ _arrivals(b)):
         yield f"requests arrive differently: {' against '.join(sorted(changed))}"
     sizes = [int(point.rows[0]["user_bytes"]) for point in (a, b)]
-    trees = [tree for point in (a, b) if (tree := point.run.facts["trees"].get(point.array)) is not None]
+    trees = [point.tree for point in (a, b) if point.tree is not None]
     if with_capacity and not is_same_capacity(sizes, trees):
         shown = [format_bytes(size) for size in sizes]
         yield f"another user capacity: {shown[0]} against {shown[1]}"

@@ -23,6 +23,7 @@ from raidlab.results.rows import TableRow, rows_of
 from raidlab.results.volumes import disk_count, member_count
 from raidlab.study.expand import NULL, PILOT
 from raidlab.study.schema import Array
+from raidlab.study.tree import Tree
 
 # Arrivals are random, so the rate served in a short run differs a little from the rate offered.
 _KEPT_UP = 0.95
@@ -115,6 +116,11 @@ class Point:
         """How many members the array has, redundancy included; of one that stands already those the kernel tells of."""
         array = self.standing
         return int(self.rows[0]["members"]) if array is None else member_count(array, self.run.live_members(self.array))
+
+    @property
+    def tree(self) -> Tree | None:
+        """The tree of its array; None where the run knows none, as of arrays that stand already."""
+        return self.run.facts["trees"].get(self.array)
 
     @property
     def storage_efficiency(self) -> float | None:
