@@ -394,6 +394,22 @@ def _not_reached(*_words: Any, **_options: Any) -> None:
     raise AssertionError("it was decoded")
 
 
+def test_columns_that_share_their_pages_are_refused_before_each_is_gone_over():
+    """Twenty thousand columns that all have the same two thousand pages would take a minute."""
+
+    def number(value):
+        return bytes([value & 127 | 128]) + number(value >> 7) if value > 127 else bytes([value])
+
+    pages, columns = 2000, 20_000
+    # Of the metadata of a column the bytes that are stored, and where the pages begin, both in zigzag.
+    column = b"\x3c\x76" + number(2 * pages) + b"\x26" + number(2 * 4) + b"\0\0"
+    footer = b"\x49\x1c\x19\xfc" + number(columns) + column * columns + b"\x26\x02\0\0"
+    began = time.process_time()
+    with pytest.raises(ValueError, match="its columns take more than all of it"):
+        decoded_size(b"PAR1" + bytes(pages) + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    assert time.process_time() - began < 10
+
+
 def test_the_decoded_size_is_that_of_all_pages() -> None:
     for options in ({"compression": "zstd"}, {"compression": "uncompressed"}, {"row_group_size": 1000}):
         rows = np.random.default_rng(1).integers(2**60, size=10_000, dtype=np.uint64)

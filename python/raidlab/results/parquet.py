@@ -46,14 +46,22 @@ def decoded_size(content: bytes) -> DecodedSize:
     is_whole = content[:4] == _MAGIC == content[-4:] and 0 < length <= min(end - len(_MAGIC), _MOST_FOOTER_BYTES)
     if not is_whole:
         raise ValueError("is no Parquet file")
-    rows, page_bytes = [0], [0]
+    rows, page_bytes, chunk_bytes = [0], [0], 0
     try:
         for group in _Reader(content, end - length).structs(_ROW_GROUPS):
             for number, kind in group.fields():
                 if number == _ROWS:
                     rows.append(group.count())
                 elif number == _COLUMNS:
-                    page_bytes.append(sum(_page_bytes(content, *_pages(chunk)) for chunk in group.items()))
+                    group_bytes = 0
+                    for chunk in group.items():
+                        begin, past = _pages(chunk)
+                        chunk_bytes += past - begin
+                        # They lie one behind the other; the same pages again and again would take for ever.
+                        if chunk_bytes > len(content):
+                            raise ValueError("is no Parquet file: its columns take more than all of it")
+                        group_bytes += _page_bytes(content, begin, past)
+                    page_bytes.append(group_bytes)
                 else:
                     group.skip(kind)
     except IndexError:
@@ -161,7 +169,7 @@ class _Reader:
             raise ValueError("is no Parquet file: its headers are of other types")
 
     def _skip_map(self, depth: int) -> None:
-        count = self._varint()
+        count = self._fitting(self._varint())
         kinds = self._byte() if count else 0
         for _ in range(count):
             for kind in (kinds >> 4, kinds & 15):
@@ -169,7 +177,13 @@ class _Reader:
 
     def _list_head(self) -> tuple[int, int]:
         head = self._byte()
-        return (head >> 4 if head >> 4 < 15 else self._varint()), head & 15
+        return self._fitting(head >> 4 if head >> 4 < 15 else self._varint()), head & 15
+
+    def _fitting(self, count: int) -> int:
+        """A number of items, each of which takes a byte at least: those only passed over have no other end."""
+        if count > len(self.content) - self.place:
+            raise IndexError
+        return count
 
     def _byte(self) -> int:
         value = self.content[self.place]
