@@ -397,7 +397,7 @@ def _not_reached(*_words: Any, **_options: Any) -> None:
 def test_columns_that_share_their_pages_are_refused_before_each_is_gone_over():
     """Twenty thousand columns that all have the same two thousand pages would take a minute."""
 
-    def number(value):
+    def number(value: int) -> bytes:
         return bytes([value & 127 | 128]) + number(value >> 7) if value > 127 else bytes([value])
 
     pages, columns = 2000, 20_000
