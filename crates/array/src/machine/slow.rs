@@ -41,7 +41,7 @@ pub struct SatOut {
 
 /// What a member has done of late.
 #[derive(Debug, Clone, Copy)]
-struct Service {
+struct MemberPace {
     /// The volume it belongs to.
     volume: NodeId,
     in_flight: u32,
@@ -53,7 +53,7 @@ struct Service {
     rests_until: Option<Instant>,
 }
 
-impl Service {
+impl MemberPace {
     fn count(&mut self, now: Instant) {
         if self.in_flight > 0 {
             self.busy_ns += f64_from(now.since(self.counted_to).as_ns());
@@ -73,7 +73,7 @@ impl Service {
 pub(super) struct Slowness {
     policy: SitOut,
     next_look: Instant,
-    members: Vec<Service>,
+    members: Vec<MemberPace>,
     means: Vec<f64>,
     /// Those that sit out, as members that cannot be read.
     pub(super) out: Vec<BadExtent>,
@@ -84,7 +84,7 @@ impl Slowness {
     /// Of every member, where the policy asks.
     pub(super) fn of_members(layout: &Layout, policy: Option<SitOut>) -> Option<Slowness> {
         let policy = policy?;
-        let of = |leaf: LeafId| Service {
+        let of = |leaf: LeafId| MemberPace {
             volume: (0..layout.volumes().len())
                 .map(|volume| layout.volume_node(volume))
                 .find(|&volume| is_within(layout, volume, layout.node_of(leaf)))
@@ -96,7 +96,7 @@ impl Slowness {
             slow_since: None,
             rests_until: None,
         };
-        let members: Vec<Service> = (0..).take(layout.leaves()).map(of).collect();
+        let members: Vec<MemberPace> = (0..).take(layout.leaves()).map(of).collect();
         let next_look = Instant::ZERO + look_every(policy);
         Some(Slowness { policy, next_look, members, means: Vec::new(), out: Vec::new(), sat_out: Vec::new() })
     }
@@ -116,7 +116,7 @@ impl Slowness {
 
     /// How long an operation takes a member, and the median of its peers, if it is the slower by more than the policy says.
     fn slower(&mut self, leaf: LeafId) -> Option<(f64, f64)> {
-        let Service { volume, .. } = self.members[leaf as usize];
+        let MemberPace { volume, .. } = self.members[leaf as usize];
         let own = self.members[leaf as usize].mean_ns()?;
         self.means.clear();
         for (other, member) in self.members.iter().enumerate() {
