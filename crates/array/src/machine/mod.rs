@@ -407,17 +407,17 @@ impl Array {
         if let Some(volume) = self.volume_of_cache(window) {
             return self.cache_op_done(volume, node, result);
         }
-        if window != SUPERBLOCKS {
-            self.note_done(window, node);
-        }
-        if window != SUPERBLOCKS && result.is_ok() && self.heeds_what_is_served() {
-            self.note_served(window, node);
-        }
         if window == SUPERBLOCKS {
             self.superblock_done(node, result);
-        } else if self.gates.is_empty() || !self.is_late(window, node, result) {
-            self.note_own(window, node, false);
-            self.op_done(window, node, result);
+        } else {
+            self.note_done(window, node);
+            if result.is_ok() && self.heeds_what_is_served() {
+                self.note_served(window, node);
+            }
+            if self.gates.is_empty() || !self.is_late(window, node, result) {
+                self.note_own(window, node, false);
+                self.op_done(window, node, result);
+            }
         }
         self.run_unblocked();
         if !self.rebuilds.is_empty() {

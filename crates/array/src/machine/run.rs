@@ -330,7 +330,8 @@ impl Array {
         let knows_all = window.bad.is_empty() && window.run_sectors == 0;
         let is_read = request.kind == RequestKind::Read;
         let locked = window.locked_all || self.views.is_weak(Weakness::SittingOutTakesNoLocks);
-        let goes_around = is_read && locked && knows_all && !self.slowness.as_ref().is_none_or(|s| s.out.is_empty());
+        let out = self.slowness.as_ref().map(|slowness| &slowness.out);
+        let around = out.filter(|out| is_read && locked && knows_all && !out.is_empty());
         let mut planner = Planner {
             layout: &self.layout,
             views: &self.views,
@@ -344,8 +345,8 @@ impl Array {
             kind => kind == RequestKind::Write,
         };
         let (extent, offset) = (window.extent, narrow(window.extent.lba - request.extent.lba));
-        if let Some(slowness) = self.slowness.as_ref().filter(|_| goes_around) {
-            planner.bad = &slowness.out;
+        if let Some(out) = around {
+            planner.bad = out;
             if planner.request(node, write, extent, offset).is_ok() {
                 return Ok(());
             }
