@@ -6,7 +6,7 @@ use raidlab_device::{DeviceSpec, PairPricing};
 use raidlab_load::files::FilesSpec;
 use raidlab_load::streams::StreamSpec;
 use raidlab_load::trace::{KindFilter, TraceSpec};
-use raidlab_load::{Limit, Limits, LoadSpec, StepOp, WorkloadSpec};
+use raidlab_load::{Limit, Limits, LoadSpec, WorkloadSpec};
 use raidlab_sim::{HostSpec, PathSpec, SimConfig};
 use raidlab_types::SpecError;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -107,6 +107,9 @@ pub struct CellSpec<W: LiveWords> {
     /// What is not counted at the beginning.
     #[serde(default)]
     pub warmup: Limit,
+    /// Simulator: the warm-up goes on until the members' write caches are as full as the load keeps them.
+    #[serde(default)]
+    pub fill_caches: bool,
     /// How much is measured.
     pub measure: Limit,
 }
@@ -164,10 +167,7 @@ impl<W: LiveWords> CellSpec<W> {
 
     /// Whether anything of it may write to a member.
     fn may_write(&self) -> bool {
-        let requests = self.workload.as_ref().is_some_and(|workload| match &workload.task {
-            Some(steps) => steps.iter().any(|step| step.op == StepOp::Write),
-            None => workload.read_fraction < 1.0,
-        });
+        let requests = self.workload.as_ref().is_some_and(WorkloadSpec::writes);
         let trace = self.trace.as_ref().is_some_and(|trace| trace.only != KindFilter::Reads);
         requests || trace || self.streams.is_some() || self.rebuild.is_some()
     }
@@ -202,6 +202,7 @@ impl<W: LiveWords> CellSpec<W> {
             files: self.files,
             streams: self.streams,
             limits,
+            fill_caches: self.fill_caches,
             sector_bytes: self.sector_bytes,
             seed: self.seed,
         })

@@ -372,6 +372,22 @@ impl Device {
         }
     }
 
+    /// How many writes its write cache has room for; none without one.
+    pub fn write_cache_extents(&self) -> u64 {
+        match &self.model {
+            Model::Drive(drive) => drive.write_cache_extents(),
+            _ => 0,
+        }
+    }
+
+    /// Whether its write cache has once been full, or has taken so many times what it holds; true where there is none.
+    pub fn has_filled_cache(&self, times: u64) -> bool {
+        match &self.model {
+            Model::Drive(drive) => drive.has_filled_cache(times),
+            _ => true,
+        }
+    }
+
     /// Operations that wait for service.
     #[inline]
     pub fn queued(&self) -> usize {

@@ -15,6 +15,8 @@ use raidlab_types::{Duration, Instant, Request, RequestTag};
 pub trait Generator {
     /// Whether clients have work for the host besides their requests.
     const WORKS: bool = false;
+    /// Whether requests are drawn, as many as anybody wants.
+    const DRAWS: bool = false;
     /// The next request to issue at `now`, if there is one. To be called until it gives none.
     fn poll_request(&mut self, now: Instant) -> Option<Request>;
     /// Work for the host: whose, and how long it takes.

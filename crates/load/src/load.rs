@@ -346,6 +346,8 @@ impl Load {
 }
 
 impl Generator for Load {
+    const DRAWS: bool = true;
+
     #[inline]
     fn poll_request(&mut self, now: Instant) -> Option<Request> {
         self.recorder.observe(now);

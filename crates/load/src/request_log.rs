@@ -151,6 +151,7 @@ impl<L: Generator> RecordedLoad<L> {
 
 impl<L: Generator> Generator for RecordedLoad<L> {
     const WORKS: bool = L::WORKS;
+    const DRAWS: bool = L::DRAWS;
 
     #[inline]
     fn poll_request(&mut self, now: Instant) -> Option<Request> {

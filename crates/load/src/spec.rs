@@ -140,6 +140,14 @@ impl Align {
 }
 
 impl WorkloadSpec {
+    /// Whether any of its requests writes.
+    pub fn writes(&self) -> bool {
+        match &self.task {
+            Some(steps) => steps.iter().any(|step| step.op == StepOp::Write),
+            None => self.read_fraction < 1.0,
+        }
+    }
+
     /// What starts are multiples of, in bytes; `None`: the sector.
     pub fn align_bytes(&self) -> Option<u64> {
         match (self.align, &self.size) {

@@ -46,7 +46,12 @@ fn live_config(spec: Cell) -> Result<LiveConfig, SpecError> {
         let message = "streams are simulated here; accepted: with engine \"sim\" (on real members: engine \"streams\")";
         return Err(SpecError::new("streams", message));
     }
-    for (key, is_said) in [("host", spec.host != HostSpec::default()), ("path", spec.path != PathSpec::default())] {
+    let of_models = [
+        ("host", spec.host != HostSpec::default()),
+        ("path", spec.path != PathSpec::default()),
+        ("fill_caches", spec.fill_caches),
+    ];
+    for (key, is_said) in of_models {
         if is_said {
             let message = "is modelled, and the host is real here; accepted: only with engine \"sim\"";
             return Err(SpecError::new(key, message));

@@ -94,6 +94,9 @@ pub struct SimConfig {
     pub streams: Option<Vec<StreamSpec>>,
     /// Warm-up and measurement.
     pub limits: Limits,
+    /// A warm-up of requests that are drawn goes on until the write caches of members are as full as the load keeps them. Not
+    /// where members fail or are rebuilt: that is at times of its own.
+    pub fill_caches: bool,
     /// The array's sector; `None`: the largest logical block among the devices.
     pub sector_bytes: Option<u32>,
     /// Root of the seed tree.

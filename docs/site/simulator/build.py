@@ -36,8 +36,8 @@ SCRIPTS = ("door", "pool", "settings", "cells", "files", "answer", "chart", "pag
 SEED = 1
 WORKLOAD = "this work"
 # The budget of a first look, and that of what is told; a study that is copied has both.
-QUICK_AMOUNT = {"warmup": 200, "measure": 400, "repeats": 1}
-FULL_AMOUNT = {"warmup": 2000, "measure": 4000, "repeats": 5}
+QUICK_AMOUNT = {"warmup": 200, "measure": 400, "repeats": 1, "fill_caches": False}
+FULL_AMOUNT = {"warmup": 2000, "measure": 4000, "repeats": 5, "fill_caches": True}
 PATTERNS = {
     "random": ("at random", '"uniform"'),
     "sequential": ("in sequence", '{ kind = "mixed", sequential = 0.99 }'),

@@ -49,7 +49,7 @@ device = ${quoted(settings.device)}
 warmup = { requests = ${data.full.warmup} }
 measure = { requests = ${data.full.measure} }
 repeats = ${data.full.repeats}
-quick = { ${amount(data.quick)}, repeats = ${data.quick.repeats} }
+quick = { ${amount(data.quick)}, repeats = ${data.quick.repeats}, fill_caches = ${data.quick.fill_caches} }
 
 [[compare]]
 group = "all"

@@ -33,7 +33,7 @@ from raidlab.study.cell import (
     joined,
     parts_of,
 )
-from raidlab.study.expand import NULL, Budget, load_of
+from raidlab.study.expand import NULL, Budget, fills_caches, load_of
 from raidlab.study.schema import Policy
 from raidlab.study.target import Amount, FileSystem
 from raidlab.study.words import Table, is_simulated
@@ -118,7 +118,9 @@ def _parts(
         assert section is not None, "checked when the study was loaded"
         count = len(streams_of(cell)) if cell.workload.streams is not None else 0
         path = data_path(section, cell.array, loaded.geometry.trees[cell.array.name], count)
-        request = request.model_copy(update={"host": section.host, "path": path})
+        # What is not said is not done: cells of studies that wait for nothing are as they were.
+        fills = fills_caches(section, quick=quick) or None
+        request = request.model_copy(update={"host": section.host, "path": path, "fill_caches": fills})
         if count:
             request = with_streams(request, loaded, cell, section, sector_bytes=sector_bytes, quick=quick)
     return parts_of(request)

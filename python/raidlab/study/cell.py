@@ -248,6 +248,7 @@ class ArrayCell(Table):
     streams: list[SimulatedStream] | None = None
     verify: Literal["full", "sample", "off"] | None = None
     warmup: Limit = Limit()
+    fill_caches: bool | None = None
     measure: Limit
 
 

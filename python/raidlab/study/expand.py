@@ -111,6 +111,13 @@ def budget(study: Study, target: str, *, quick: bool) -> Budget:
     )
 
 
+def fills_caches(section: Modelled, *, quick: bool) -> bool:
+    """Whether the warm-up of a simulated target waits for write caches."""
+    if quick and section.quick.fill_caches is not None:
+        return section.quick.fill_caches
+    return section.fill_caches
+
+
 def expand(study: Study, target: str, *, seed: int, quick: bool = False) -> Expansion:
     """List the cells and the response-time searches of a study on ``sim``, ``original``, ``emulated`` or ``live``.
 

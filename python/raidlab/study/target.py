@@ -39,6 +39,8 @@ class QuickBudget(Table):
 
     warmup: Amount | None = None
     """Run before measuring."""
+    fill_caches: bool | None = None
+    """Of a simulated target: whether warming up waits for write caches."""
     measure: Amount | None = None
     """Run while measuring."""
     repeats: Repeats = 1
@@ -266,6 +268,8 @@ class Modelled(Table):
     """Whether a read-modify-write pair is two visits (``queued``, ``head`` of the queue) or one (``prepaid``)."""
     warmup: Amount = Amount(requests=1000)
     """Run before measuring."""
+    fill_caches: bool = True
+    """Whether warming up goes on until the members' write caches are as full as the load keeps them."""
     measure: Amount = Amount(requests=10_000)
     """Run while measuring."""
     repeats: Repeats = 1

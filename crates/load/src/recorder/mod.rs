@@ -193,6 +193,11 @@ impl Recorder {
         self.changed(change);
     }
 
+    /// Whether the window stays shut for now, though the limits for warm-up may be reached.
+    pub fn wait(&mut self, waits: bool) {
+        self.window.wait(waits);
+    }
+
     /// Several loads are to share one window: this one's stays shut, whatever the limits for warm-up, until
     /// [`Self::open_at`] says when it opens.
     pub fn keep_shut(&mut self) {

@@ -38,6 +38,8 @@ pub(crate) struct MeasureWindow {
     /// Completions still to come before the warm-up is over.
     warm_requests: u64,
     warm_until: Instant,
+    /// Somebody waits for more than the limits say.
+    waits: bool,
     /// Completions still to be counted; `u64::MAX` without a limit.
     measure_requests: u64,
     measure_for: Option<Duration>,
@@ -74,6 +76,7 @@ impl MeasureWindow {
             phase: MeasurePhase::Warming,
             warm_requests,
             warm_until,
+            waits: false,
             measure_requests: limits.measure.requests.unwrap_or(u64::MAX),
             measure_for,
             opened: None,
@@ -122,7 +125,7 @@ impl MeasureWindow {
             }
             MeasurePhase::Warming => {
                 self.warm_requests = self.warm_requests.saturating_sub(1);
-                if self.warm_requests == 0 && now >= self.warm_until && settled {
+                if self.warm_requests == 0 && now >= self.warm_until && settled && !self.waits {
                     return self.open(now);
                 }
             }
@@ -140,6 +143,11 @@ impl MeasureWindow {
         }
         self.look_from = self.deadline;
         Change::Opened(at)
+    }
+
+    /// Whether it stays shut for now, though the limits for warm-up may be reached.
+    pub(crate) fn wait(&mut self, waits: bool) {
+        self.waits = waits;
     }
 
     /// From here on it stays shut until [`Self::open_at`] says when it opens, whatever its limits for warm-up were.

@@ -4,6 +4,7 @@
 //! operation down the member path to its device, and both back up. Order within an instant: first what the array wants started, then what it reports, then new requests.
 
 mod cached;
+mod filling;
 mod in_turn;
 mod set_up;
 
@@ -16,6 +17,7 @@ use crate::path::{Leg, Paths};
 use crate::result::{MemberResult, SimResult};
 use crate::walks::{Continuation, Walks};
 use cached::OF_CACHE;
+use filling::CacheFilling;
 use in_turn::Issuer;
 use raidlab_array::{Array, ArrayOp, Befallen, Event, Outages, OF_ARRAY};
 use raidlab_device::Device;
@@ -80,6 +82,8 @@ struct Sim<'o, L: Generator, O: Observer> {
     issuers: Vec<Issuer>,
     handled: u64,
     measuring: bool,
+    /// While the window waits for write caches.
+    filling: Option<CacheFilling>,
     ledger: Ledger,
     /// Who fails and is rebuilt.
     outages: Outages,
@@ -88,6 +92,9 @@ struct Sim<'o, L: Generator, O: Observer> {
 
 /// Events between two calls of [`Observer::progress`].
 const PROGRESS_EVERY: u64 = 1 << 16;
+
+/// Events after which write caches that fill are looked at anew.
+const FILLING_EVERY: u64 = 64;
 
 /// Runs a simulation.
 ///
@@ -196,6 +203,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             let told = std::mem::take(&mut self.answered);
             self.settle(arrival == next || told);
             self.handled += 1;
+            self.look_at_filling();
             if self.handled.is_multiple_of(PROGRESS_EVERY) {
                 let requests = self.load.recorder().requests();
                 if self.observer.progress(Progress { now: self.now, requests }).is_break() {
@@ -205,6 +213,17 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             }
         }
         false
+    }
+
+    /// Lets measuring begin where it waits for write caches that have filled.
+    #[inline]
+    fn look_at_filling(&mut self) {
+        if let Some(filling) = &self.filling {
+            if self.handled.is_multiple_of(FILLING_EVERY) && filling.is_over(&self.devices) {
+                self.filling = None;
+                self.load.recorder_mut().wait(false);
+            }
+        }
     }
 
     /// Something befalls a member, or a run that waited for the last of it is over.

@@ -1,5 +1,6 @@
 //! From a configuration to a simulation that can begin: everything is built here, and every key looked at.
 
+use super::filling::CacheFilling;
 use super::{Observer, Sim};
 use crate::blocks::BlockLayer;
 use crate::cache::Cache;
@@ -154,6 +155,8 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
             }
         }
         let caches = caches(config, array.layout())?;
+        let filling = CacheFilling::new(config, &devices).filter(|_| L::DRAWS);
+        load.recorder_mut().wait(filling.is_some());
         Ok(Sim {
             now: Instant::ZERO,
             array,
@@ -171,6 +174,7 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
             issuers: Vec::new(),
             handled: 0,
             measuring: false,
+            filling,
             ledger: Ledger::default(),
             outages,
             observer,

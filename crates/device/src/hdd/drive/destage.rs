@@ -25,12 +25,17 @@ struct DirtyExtent {
 pub(crate) struct Dirty {
     extents: Vec<DirtyExtent>,
     sectors: u64,
+    /// Something had to wait for room.
+    was_full: bool,
+    /// Extents and sectors taken so far.
+    taken: (u64, u64),
 }
 
 impl Dirty {
     /// Room for so many extents.
     pub(super) fn new(extents: u32) -> Self {
-        Dirty { extents: Vec::with_capacity(if extents == 0 { 0 } else { extents as usize + 2 }), sectors: 0 }
+        let extents = Vec::with_capacity(if extents == 0 { 0 } else { extents as usize + 2 });
+        Dirty { extents, ..Dirty::default() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -40,6 +45,11 @@ impl Dirty {
     /// Whether `sectors` more, in one extent, stay within these bounds.
     pub(super) fn has_room(&self, sectors: u64, bounds: (u64, u32)) -> bool {
         self.sectors + sectors <= bounds.0 && self.extents.len() < bounds.1 as usize
+    }
+
+    /// A write of so many sectors comes.
+    pub(super) fn note_room(&mut self, sectors: u64, bounds: (u64, u32)) {
+        self.was_full |= !self.has_room(sectors, bounds);
     }
 
     /// Whether all of `lba..end` waits here.
@@ -61,6 +71,7 @@ impl Dirty {
         let at = self.extents.partition_point(|extent| extent.first < lba);
         self.extents.insert(at, DirtyExtent { first: lba, end, there_at });
         self.sectors += end - lba;
+        self.taken = (self.taken.0 + 1, self.taken.1 + end - lba);
     }
 
     /// Forgets what is written anew.
@@ -153,6 +164,17 @@ impl Drive {
             all.end = written.end;
         }
         all
+    }
+
+    /// How many writes there is room for; none where the drive does not order its writes.
+    pub(crate) fn write_cache_extents(&self) -> u64 {
+        u64::from(self.model.rules.write_cache_extents)
+    }
+
+    /// Whether the write cache has once been full, or has taken so many times what it holds; true where there is none.
+    pub(crate) fn has_filled_cache(&self, times: u64) -> bool {
+        let ((sectors, extents), (writes, written)) = (self.write_cache(), self.dirty.taken);
+        self.dirty.was_full || writes >= times * u64::from(extents) || written >= times * sectors
     }
 
     /// The bounds of what may wait: sectors and extents.

@@ -95,6 +95,7 @@ impl Drive {
     /// A write that is complete once the buffer has it; where that is full, others are destaged first until it fits.
     fn write_to_cache(&mut self, command: &Command) -> TimedService {
         let bounds = self.write_cache();
+        self.dirty.note_room(command.sectors, bounds);
         let room = self.destage_until(command.now, |dirty| dirty.has_room(command.sectors, bounds));
         let timings = &self.model.timings;
         let ready = command.entered + timings.write_hit[self.last] + timings.preparation;
