@@ -326,7 +326,9 @@ def test_what_a_link_has_that_is_not_known_is_named(browser: Any, simulator: Pat
         assert "RAID 6 has 3 member(s); it needs at least 4" in opened.page.locator("#levels-out").inner_text()
 
 
-@pytest.mark.parametrize("link", ["#__proto__=1", "#device=toString&pattern=valueOf&levels=constructor", "#%", "#%E0%A4%A"])
+@pytest.mark.parametrize(
+    "link", ["#__proto__=1", "#device=toString&pattern=valueOf&levels=constructor", "#%", "#%E0%A4%A"]
+)
 def test_a_link_that_means_nothing_breaks_nothing(browser: Any, simulator: Path, link: str) -> None:
     with Opened(browser, simulator, link) as opened:
         assert "is not known here" in opened.page.get_by_role("alert").inner_text()

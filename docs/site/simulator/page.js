@@ -230,7 +230,7 @@ function fatalWords(sound) {
   if (!split.length) return "";
   const lost = split.map(({ name, sets, fatal }) => `${fatal} of the ${sets} pairs of disks of ${name}`);
   const shown = split.map(({ name, missing }) => `${listed(missing)} of ${name}`);
-  return `Data are lost with ${listed(lost)}. Gone here are others: ${shown.join(", ")}, counted from 0.`;
+  return `Data are lost with ${listed(lost)}. Gone here are others, counted from 0: ${shown.join(", ")}.`;
 }
 
 // The sentences: the answer, how sure it is, what is to be known first.
@@ -255,7 +255,7 @@ function tell(sound, judged) {
   byId("borne").textContent = borne && `Members that may fail, whichever: ${borne}.`;
   byId("fatal").textContent = fatalWords(sound);
   byId("sureness").textContent = !isThere ? "" : isFirst ? data.words.quick
-    : repeats > 1 ? `Intervals are of ${repeats} repeats of each cell.` : data.words.once;
+    : repeats < 2 ? data.words.once : sentence.includes("interval") ? `Intervals are of ${repeats} repeats of each cell.` : "";
   const left = pool.left();
   const ended = isRun ? "Done: these are the figures of the study below." : sound.length ? "" : "Done: there is nothing to run.";
   byId("state").textContent = phase ? `Working: ${phase}${left > 1 ? `, ${left} cells to go` : ""}.` : ended;
