@@ -142,7 +142,22 @@ def test_one_that_is_better_than_another_is_never_left_out_of_the_tie() -> None:
 def test_a_workload_that_only_one_array_ran_is_not_counted_among_those_compared() -> None:
     both = closed(raid0=(100, 101, 99), raid10=(50, 51, 49))
     summary = answer(both, both, closed(raid0=(100, 101, 99))).summary
-    assert summary == "Beside raid0, raid10 is best or as good as the best in 2 of 2 workloads."
+    assert summary == "raid0 is best or as good as the best in 2 of 2 workloads."
+    three = closed(raid0=(100, 101, 99), raid10=(50, 51, 49), raid5=(30, 31, 29))
+    summary = answer(three, three, both, closed(raid0=(100, 101, 99))).summary
+    assert summary == "Beside raid0, raid10 is best or as good as the best in 3 of 3 workloads."
+
+
+def test_of_two_the_one_that_is_ahead_is_the_answer() -> None:
+    raid0 = (100, 101, 99)
+    behind = answer(closed(raid0=raid0, raid10=(50, 51, 49)))
+    assert behind.sentence.endswith("raid0 leads in small writes (raid10 has 50 %, 95 % interval 49 to 51).")
+    assert behind.clauses[0].standing == "ahead"
+    assert "raid10 leads in small writes (120 %" in sentence(closed(raid0=raid0, raid10=(120, 121, 119)))
+    assert "no difference is shown" in sentence(closed(raid0=(100, 20, 180), raid10=(70, 130, 40)))
+    # One that nobody asks about makes no third.
+    third = closed(raid0=raid0, raid10=(50, 51, 49), raid5=(30, 31, 29))
+    assert "raid0 leads" in answer(third, contenders=("raid10",)).sentence
 
 
 @pytest.mark.parametrize("reference", ["raid0", "raid10"])
@@ -215,7 +230,7 @@ def test_workloads_that_hold_no_response_time_are_told_from_those_that_do() -> N
         " in small writes again (no response time is held there), as a share of raid0"
     )
     # Each is judged by its own figures.
-    assert [clause.figure.split(" %")[0] for clause in found.clauses] == ["60", "70"]
+    assert [clause.figure.split(" %")[0] for clause in found.clauses] == ["raid10 has 60", "raid10 has 70"]
 
 
 def test_two_targets_are_not_said_to_be_one() -> None:

@@ -7,15 +7,18 @@ Screenshots are kept where ``RAIDLAB_SCREENSHOTS`` says.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import os
 import random
+import re
 import shutil
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -48,6 +51,7 @@ LINKS = (
     "#device=hdd-7200&disks=6&levels=raid0,raid10,raid5,raid6&read=70&depth=4",
     "#device=hdd-7200-bare&disks=4&equal=user_capacity&levels=raid0,raid5&size=64KiB&read=0&pattern=hot&p90=60ms&depth=2",
     "#device=hdd-7200-bare&disks=4&gone=1&levels=raid0,raid10,raid5,raid6&depth=2",
+    "#device=hdd-7200-bare&disks=6&gone=2&levels=raid10,raid5,raid6,raid50&p90=60ms",
     "#device=ssd-sata&disks=8&levels=raid10,raid50,raid60&size=16KiB&chunk=512KiB&read=100&pattern=sequential&depth=2",
 )
 
@@ -115,6 +119,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     return {key: plain(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def settings_of(link: str) -> dict[str, str]:
+    """The settings of a link, by key."""
+    return dict(parse_qsl(link.removeprefix("#")))
 
 
 def same_text(value: Any) -> str:
@@ -238,18 +247,35 @@ def test_the_need_that_is_copied_is_one(browser: Any, simulator: Path, link: str
         (tmp_path / "need.toml").write_text(opened.text("need"), encoding="utf-8")
     need = load_need(tmp_path / "need.toml").need
     assert need.asked == "fastest"
-    assert (need.need.p90 is not None) == ("p90=" in link)
+    asked = settings_of(link)
+    assert (need.need.p90 is not None) == ("p90" in asked)
+    assert (need.need.degraded is not None) == ("p90" in asked and "gone" in asked)
+    (work,) = need.workload
+    assert (work.load is not None) == ("p90" not in asked)
+
+
+def test_a_need_says_what_of_the_page_it_cannot_ask(browser: Any, simulator: Path) -> None:
+    with Opened(browser, simulator, "#disks=6&gone=2&levels=raid10,raid6&depth=4") as opened:
+        need = opened.text("need")
+        assert "# Left out: two gone" in need and tomllib.loads(need)["need"] == {"tolerate": 1}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("goal", ["depth=4", "p90=60ms", "gone=1&depth=4"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "levels=raid0,raid10,raid5&depth=4",
+        "levels=raid0,raid10,raid5&p90=60ms",
+        "levels=raid0,raid10,raid5&gone=1&depth=4",
+        "levels=raid10,raid6&gone=2&depth=4",
+        "levels=raid5,raid6&read=100&depth=4",
+    ],
+)
 def test_the_page_says_what_the_report_of_its_study_says(
-    browser: Any, simulator: Path, goal: str, tmp_path: Path
+    browser: Any, simulator: Path, asked: str, tmp_path: Path
 ) -> None:
     """The same sentence, the same figures, the same checks."""
-    with Opened(
-        browser, simulator, f"#device=hdd-7200-bare&disks=4&levels=raid0,raid10,raid5&read=50&{goal}"
-    ) as opened:
+    with Opened(browser, simulator, f"#device=hdd-7200-bare&disks=4&read=50&{asked}") as opened:
         page = opened.done()
         (tmp_path / "simulated.toml").write_text(opened.text("study"), encoding="utf-8")
         headline, findings = page.locator("#headline").inner_text(), page.locator("#findings").inner_text()
@@ -285,7 +311,7 @@ def test_a_link_opens_the_settings_that_it_was_copied_from(browser: Any, simulat
         page.get_by_label("Which").select_option("ssd-sata")
         page.get_by_label("nine of ten answered in time").check()
         page.get_by_label("RAID 50").check()
-        page.get_by_role("slider", name="gone").press("ArrowRight")
+        page.get_by_role("slider", name="failed").press("ArrowRight")
         link, study, need = "#" + page.url.partition("#")[2], opened.text("study"), opened.text("need")
     with Opened(browser, simulator, link, viewport=DESKTOP) as opened:
         assert (opened.text("study"), opened.text("need")) == (study, need)
@@ -298,6 +324,89 @@ def test_what_a_link_has_that_is_not_known_is_named(browser: Any, simulator: Pat
         told = opened.page.get_by_role("alert").inner_text()
         assert "device=floppy" in told and "depth=-1" in told and "disks" not in told
         assert "RAID 6 has 3 member(s); it needs at least 4" in opened.page.locator("#levels-out").inner_text()
+
+
+@pytest.mark.parametrize(
+    "link", ["#__proto__=1", "#device=toString&pattern=valueOf&levels=constructor", "#%", "#%E0%A4%A"]
+)
+def test_a_link_that_means_nothing_breaks_nothing(browser: Any, simulator: Path, link: str) -> None:
+    with Opened(browser, simulator, link) as opened:
+        assert "is not known here" in opened.page.get_by_role("alert").inner_text()
+        opened.page.locator("#state", has_text="Working").wait_for()
+        assert opened.complaints == []
+
+
+def test_one_disk_is_always_left(browser: Any, simulator: Path) -> None:
+    with Opened(browser, simulator, "#disks=1&gone=2&levels=raid0&depth=1", viewport=DESKTOP) as opened:
+        assert "gone=2" in opened.page.get_by_role("alert").inner_text()
+        assert "gone" not in opened.page.locator("h1").inner_text()
+        slider = opened.page.get_by_role("slider", name="How many")
+        slider.press("ArrowRight")
+        opened.page.get_by_role("slider", name="failed").press("End")
+        assert "disks=2&gone=1&" in opened.page.url
+        slider.press("ArrowLeft")
+        assert "disks=1&equal" in opened.page.url
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("disks=4&gone=2&levels=raid5,raid6", "Of raid5 and raid6 only raid6 can be; the table says why."),
+        ("disks=4&gone=2&levels=raid0,raid5", "Of raid0 and raid5 none can be; the table says why."),
+        ("disks=4&levels=raid6", "Choose two levels."),
+    ],
+)
+def test_why_nothing_is_compared_is_said(browser: Any, simulator: Path, asked: str, said: str) -> None:
+    with Opened(browser, simulator, f"#device=hdd-7200-bare&depth=1&{asked}") as opened:
+        page = opened.done()
+        assert page.locator("#headline").inner_text() == said
+        if "none" in said:
+            assert {opened.text("study"), opened.text("need")} == {"# None of these levels can be.\n"}
+        else:
+            assert len(native_cells(opened.text("study"))) == 5
+        assert opened.complaints == []
+
+
+def survives(tree: str, missing: tuple[int, ...]) -> bool:
+    """Whether the engine runs an array without some members."""
+    (cell,) = some_cells(1)
+    device = {"kind": "fixed", "capacity_bytes": 1 << 24, "read_us": 100.0, "write_us": 100.0}
+    parsed = json.loads(_core.parse_tree(tree))
+    short = {"members": [device], "warmup": {"requests": 0}, "measure": {"requests": 1}}
+    work = {"read": 1.0, "size": {"kind": "fixed", "bytes": 4096}, "address": {"kind": "uniform"}}
+    load = {"kind": "closed", "depth": 1}
+    asked = {**cell, **short, "tree": parsed, "missing": list(missing), "workload": work, "load": load}
+    try:
+        _core.run_cell(json.dumps(asked))
+    except _core.CellError as error:
+        assert error.key == "missing"
+        return False
+    return True
+
+
+@pytest.mark.parametrize("disks", [3, 4, 5, 6, 8])
+def test_each_level_lacks_members_without_which_the_engine_runs_it(browser: Any, simulator: Path, disks: int) -> None:
+    """And how many pairs are the end of it is what the engine says."""
+    levels = ("raid0", "raid10", "raid5", "raid6", "raid50", "raid60", "raid1")
+    with Opened(browser, simulator, f"#disks={disks}&gone=2&depth=1&levels={','.join(levels)}") as opened:
+        arrays = {array["name"]: array for array in tomllib.loads(opened.text("study"))["array"]}
+        fatal, out = opened.page.locator("#fatal").inner_text(), opened.page.locator("#levels-out").inner_text()
+    pairs = list(itertools.combinations(range(disks), 2))
+    for name in levels:
+        tree = f"{name}({disks})"
+        try:
+            _core.parse_tree(tree)
+        except _core.CellError:
+            assert name not in arrays
+            continue
+        served = [pair for pair in pairs if survives(tree, pair)]
+        title = name.replace("raid", "RAID ")
+        assert (name in arrays) == bool(served)
+        assert (f"{title}: its data are lost with any 2 disks." in out) == (not served)
+        lost = f"{len(pairs) - len(served)} of the {len(pairs)} pairs of disks of {name}"
+        assert (re.search(rf"{lost}\b", fatal) is not None) == (0 < len(served) < len(pairs))
+        if served:
+            assert tuple(arrays[name]["missing"]) in served
 
 
 def test_nothing_is_asked_for_and_nothing_complains(browser: Any, simulator: Path) -> None:

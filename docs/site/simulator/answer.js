@@ -57,6 +57,10 @@ function clauseOf(rows) {
     const percents = rows.map(({ percent }) => percent);
     return `no difference is shown in ${data.workload} (${Math.min(...percents).toFixed(0)}-${Math.max(...percents).toFixed(0)} %)`;
   }
+  // Of two the one that leads is the answer, the reference too.
+  if (rows.length === 2 && standing === "behind") {
+    return `${reference.name} ${data.verbs.ahead[0]} in ${data.workload} (${best.name} has ${share(best, reference)})`;
+  }
   const level = peers.filter((row) => order.indexOf(standingOf(row)) <= order.indexOf(standing));
   const led = standing === "ahead" ? [reference] : [];
   const others = [...ranked.filter((row) => !level.includes(row)), ...led].sort((a, b) => b.percent - a.percent);

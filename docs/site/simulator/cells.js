@@ -62,7 +62,7 @@ function cellText(settings, array, depth, repeat, amount) {
     warmup: { requests: Math.max(amount.warmup, data.warmup_rounds * depth) },
     measure: { requests: Math.max(amount.measure, data.measure_rounds * depth) },
     fill_caches: amount.fill_caches,
-    ...(settings.gone ? { missing: missingOf(settings) } : {}),
+    ...(array.missing.length ? { missing: array.missing } : {}),
   };
   // A seed has 63 bits, a number of JavaScript's 53.
   const seed = seedOf(data.seed, data.workload, `closed=${depth}`, repeat);

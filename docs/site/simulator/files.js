@@ -26,20 +26,20 @@ address = ${data.patterns[settings.pattern].text}
 `;
 
 // A whole study, whose cells are those of this page.
-function studyText(settings, arrays) {
-  const sound = arrays.filter((array) => !array.mistake);
+function studyText(settings, sound) {
   const depths = depthsOf(settings).join(", ");
   const hold = settings.goal === "p90"
     ? `hold = { percentile = 90, target = ${quoted(timeText(settings.p90_ms))}, max_depth = ${data.max_depth} }\n` : "";
   const title = settings.equal === "members" ? `${settings.disks} members each` : `The space of ${settings.disks} disks`;
   const amount = ({ warmup, measure }) => `warmup = { requests = ${warmup} }, measure = { requests = ${measure} }`;
-  const missing = settings.gone ? `missing = [${missingOf(settings).join(", ")}]\n` : "";
+  const arrayText = ({ name, text, missing }) =>
+    `[[array]]\nname = ${quoted(name)}\ntree = ${quoted(text)}\n${missing.length ? `missing = [${missing.join(", ")}]\n` : ""}`;
   return `# From raidlab's page in a browser: \`raidlab run FILE --seed ${data.seed}\` gives the figures that it shows.
 name = "simulated"
 title = ${quoted(questionOf(settings))}
 on = ["sim"]
 
-${sound.map(({ name, text }) => `[[array]]\nname = ${quoted(name)}\ntree = ${quoted(text)}\n${missing}`).join("\n")}
+${sound.map(arrayText).join("\n")}
 ${workloadText(settings)}
 [load]
 depths = [${depths}]
@@ -54,19 +54,31 @@ quick = { ${amount(data.quick)}, repeats = ${data.quick.repeats}, fill_caches = 
 [[compare]]
 group = "all"
 title = ${quoted(title)}
-reference = ${quoted(sound[0]?.name ?? "")}
+reference = ${quoted(sound[0].name)}
 equal = ${quoted(settings.equal)}
 `;
 }
 
+// Times that a need asks for, and what of the page's question it cannot ask: it knows one missing disk, and a depth.
+function goalsOf({ goal, gone, p90_ms }) {
+  if (goal === "depth") {
+    return gone ? [`# Left out: ${counted(gone)} gone. A need asks for times with a disk missing: degraded = { p90 = "100ms" }`] : [];
+  }
+  const within = `p90 = ${quoted(timeText(p90_ms))}`;
+  return [
+    "# The page looks for the depth at which this is held; a need is asked at one: 16, unless `depth` says another.",
+    within,
+    ...(gone > 1 ? [`# Left out: ${counted(gone)} gone. This is with one disk missing.`] : []),
+    ...(gone ? [`degraded = { ${within} }`] : []),
+  ];
+}
+
 // What is needed, without a level that it must be: it is asked over all that could be built of so many disks.
-function needText(settings, arrays) {
-  const sound = arrays.filter((array) => !array.mistake);
-  const most = Math.max(...sound.map(({ disks }) => disks), 1);
+function needText(settings, sound) {
+  const most = Math.max(...sound.map(({ disks }) => disks));
   const space = Math.min(...sound.map(({ user_bytes }) => user_bytes));
-  const goals = [];
-  if (settings.equal === "user_capacity" && sound.length) goals.push(`capacity = ${quoted(`${space}B`)}`);
-  if (settings.goal === "p90") goals.push(`p90 = ${quoted(timeText(settings.p90_ms))}`);
+  const goals = goalsOf(settings);
+  if (settings.equal === "user_capacity") goals.push(`capacity = ${quoted(`${space}B`)}`);
   const members = [...new Set(sound.map(({ disks }) => disks))].sort((a, b) => a - b);
   return `# From raidlab's page in a browser: \`raidlab recommend FILE\`. Prices, failures to bear and more may be added.
 name = "simulated"
@@ -74,10 +86,9 @@ title = ${quoted(questionOf(settings))}
 ask = "fastest"
 devices = [{ device = ${quoted(settings.device)}, at_most = ${most} }]
 
-${workloadText(settings)}load = { depths = [${settings.depth}] }
-
+${workloadText(settings)}${settings.goal === "depth" ? `load = { depths = [${settings.depth}] }\n` : ""}
 [need]
-tolerate = ${Math.max(settings.gone, Math.min(1, ...sound.map(({ tolerance }) => tolerance)))}
+tolerate = ${Math.min(Math.max(settings.gone, 1), ...sound.map(({ borne }) => borne))}
 ${goals.map((goal) => `${goal}\n`).join("")}
 [search]
 levels = [${sound.map(({ name }) => quoted(name)).join(", ")}]

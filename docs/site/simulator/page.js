@@ -167,6 +167,7 @@ function show() {
   if (isNew) {
     draw(byId("curves"), { lines, held, target_ms, chosen: isHeld ? null : settings.depth, unit });
   }
+  byId("legend").replaceChildren(...sound.map(({ name }) => cellOf("span", [swatch(name), ` ${LEVELS[name].title}`])));
   byId("figures").replaceChildren(...rowsOf(judged));
   tell(sound, judged);
 }
@@ -217,6 +218,21 @@ function rowsOf(judged) {
   });
 }
 
+// What stands in the place of an answer where there are no two to compare.
+function withoutAnswer(sound) {
+  if (settings.levels.length < 2) return "Choose two levels.";
+  return `Of ${listed(settings.levels)} ${sound.length ? `only ${sound[0].name}` : "none"} can be; the table says why.`;
+}
+
+// How often what is gone would be the end of an array that is shown without. Of single disks it is all of them or none.
+function fatalWords(sound) {
+  const split = sound.filter(({ fatal }) => fatal);
+  if (!split.length) return "";
+  const lost = split.map(({ name, sets, fatal }) => `${fatal} of the ${sets} pairs of disks of ${name}`);
+  const shown = split.map(({ name, missing }) => `${listed(missing)} of ${name}`);
+  return `Data are lost with ${listed(lost)}. Gone here are others, counted from 0: ${shown.join(", ")}.`;
+}
+
 // The sentences: the answer, how sure it is, what is to be known first.
 function tell(sound, judged) {
   const isHeld = settings.goal === "p90";
@@ -224,21 +240,25 @@ function tell(sound, judged) {
   const rowAt = ({ name, tolerance }, point) => point && { ...point, name, tolerance };
   const loaded = sound.map((array) => rowAt(array, shownPoint(array, last)));
   const held = isHeld ? judged.map(({ array, point }) => rowAt(array, point)) : null;
-  const isThere = sound.length > 1 && loaded.every(Boolean) && (!isHeld || held.every(Boolean));
+  const isRun = sound.length > 0 && loaded.every(Boolean) && (!isHeld || held.every(Boolean));
+  const isThere = isRun && sound.length > 1;
   const rows = isThere ? (isHeld ? held : loaded) : [];
   const repeats = rows.length ? Math.min(...rows.map((row) => row.repeats)) : 0;
   const isFirst = rows.some(({ first }) => first);
   const sentence = isThere ? sentenceOf(settings, loaded, held) : "";
   const headline = byId("headline");
-  if (isThere || sound.length < 2) headline.textContent = sentence || "Choose two levels that can be made of these disks.";
+  if (isThere || sound.length < 2) headline.textContent = sentence || withoutAnswer(sound);
   headline.classList.toggle("soft", !isThere);
   // Said once, when it is settled, to whoever listens.
   if (!phase) byId("announced").textContent = headline.textContent;
-  byId("borne").textContent = `Members that may fail, whichever: ${sound.map(({ name, tolerance }) => `${tolerance || "none"} of ${name}`).join(", ")}.`;
+  const borne = sound.map(({ name, tolerance }) => `${tolerance || "none"} of ${name}`).join(", ");
+  byId("borne").textContent = borne && `Members that may fail, whichever: ${borne}.`;
+  byId("fatal").textContent = fatalWords(sound);
   byId("sureness").textContent = !isThere ? "" : isFirst ? data.words.quick
-    : repeats > 1 ? `Intervals are of ${repeats} repeats of each cell.` : data.words.once;
+    : repeats < 2 ? data.words.once : sentence.includes("interval") ? `Intervals are of ${repeats} repeats of each cell.` : "";
   const left = pool.left();
-  byId("state").textContent = phase ? `Working: ${phase}${left > 1 ? `, ${left} cells to go` : ""}.` : isThere ? "Done: these are the figures of the study below." : "";
+  const ended = isRun ? "Done: these are the figures of the study below." : sound.length ? "" : "Done: there is nothing to run.";
+  byId("state").textContent = phase ? `Working: ${phase}${left > 1 ? `, ${left} cells to go` : ""}.` : ended;
   const points = sound.flatMap((array) => depthsOf(settings).map((depth) => pointOf(array, depth, data.full))).filter(Boolean);
   const findings = isThere && !isFirst && !phase ? findingsOf(settings, points, held, repeats) : [];
   byId("findings").replaceChildren(...findings.map(({ check, verdict, evidence }) => {
@@ -260,6 +280,7 @@ function paint() {
     byId(`${id}-shown`).textContent = text;
   };
   range("disks", disks, equal === "members" ? `${disks}` : `${disks} of data`);
+  byId("gone").max = mostGone(settings);
   range("gone", gone, gone ? `${gone}` : "none");
   range("read", read, `${read}\u00a0%`);
   for (const [id, text] of [["chunk", bytesShown(chunk)], ["size", bytesShown(size)], ["depth", String(depth)], ["p90_ms", timeShown(p90_ms)]]) {
@@ -281,6 +302,7 @@ function paint() {
 
 function changed(change) {
   settings = { ...settings, ...change };
+  settings.gone = Math.min(settings.gone, mostGone(settings));
   begin();
   history.replaceState(null, "", linkOf(settings));
 }
@@ -289,8 +311,9 @@ function begin() {
   byId("mistake").textContent = "";
   arrays = arraysOf(settings);
   paint();
-  byId("study").value = studyText(settings, arrays);
-  byId("need").value = needText(settings, arrays);
+  for (const [id, textOf] of [["study", studyText], ["need", needText]]) {
+    byId(id).value = soundArrays().length ? textOf(settings, soundArrays()) : "# None of these levels can be.\n";
+  }
   byId("levels-out").textContent = arrays.filter(({ mistake }) => mistake).map(({ name, mistake }) => `${LEVELS[name].title}: ${mistake}.`).join(" ");
   redraw();
   refine();
@@ -350,7 +373,6 @@ function choices() {
     return label;
   }));
   byId("disks").max = MOST_DISKS;
-  byId("gone").max = MOST_GONE;
   for (const [id, steps] of Object.entries(STEPS)) byId(id).max = steps.length - 1;
 }
 

@@ -20,6 +20,8 @@ const STEPS = {
 };
 const MOST_DISKS = 24;
 const MOST_GONE = 2;
+// Of so many disks one must be left.
+const mostGone = ({ equal, disks }) => (equal === "members" ? Math.min(MOST_GONE, disks - 1) : MOST_GONE);
 const DEFAULTS = {
   device: "hdd-7200", disks: 6, gone: 0, equal: "members", levels: ["raid0", "raid10", "raid5", "raid6"], chunk: 64 * KIB,
   read: 70, size: 8 * KIB, pattern: "random", goal: "depth", depth: 16, p90_ms: 50,
@@ -60,25 +62,30 @@ function settingsOf(hash) {
   const settings = { ...DEFAULTS };
   const strange = [];
   const readers = {
-    device: (text) => (text in data.devices ? { device: text } : null),
+    device: (text) => (Object.hasOwn(data.devices, text) ? { device: text } : null),
     disks: (text) => (/^\d+$/.test(text) && text >= 1 && text <= MOST_DISKS ? { disks: Number(text) } : null),
     gone: (text) => (/^\d+$/.test(text) && text <= MOST_GONE ? { gone: Number(text) } : null),
     equal: (text) => (["members", "user_capacity"].includes(text) ? { equal: text } : null),
     levels: (text) => {
       const named = text.split(",");
-      return named.every((name) => name in LEVELS) ? { levels: Object.keys(LEVELS).filter((one) => named.includes(one)) } : null;
+      const known = Object.keys(LEVELS).filter((one) => named.includes(one));
+      return named.every((name) => known.includes(name)) ? { levels: known } : null;
     },
     chunk: (text) => (bytesOf(text) > 0 ? { chunk: bytesOf(text) } : null),
     read: (text) => (text.trim() && text >= 0 && text <= 100 ? { read: Math.round(Number(text)) } : null),
     size: (text) => (bytesOf(text) > 0 ? { size: bytesOf(text) } : null),
-    pattern: (text) => (text in data.patterns ? { pattern: text } : null),
+    pattern: (text) => (Object.hasOwn(data.patterns, text) ? { pattern: text } : null),
     depth: (text) => (/^\d+$/.test(text) && text >= 1 && text <= STEPS.depth.at(-1) ? { depth: Number(text) } : null),
     p90: (text) => (msOf(text) > 0 ? { goal: "p90", p90_ms: msOf(text) } : null),
   };
   for (const [key, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
-    const found = key in readers ? readers[key](text) : null;
+    const found = Object.hasOwn(readers, key) ? readers[key](text) : null;
     if (found) Object.assign(settings, found);
     else strange.push(`${key}=${text}`);
+  }
+  if (settings.gone > mostGone(settings)) {
+    strange.push(`gone=${settings.gone}`);
+    settings.gone = mostGone(settings);
   }
   return { settings, strange };
 }
@@ -95,14 +102,33 @@ function arraysOf(settings) {
     }
     const told = ask("tree", { text, member_bytes: device.capacity_bytes, sector_bytes: device.sector_bytes });
     if (told.error) return { name, text, disks, mistake: told.error.message };
-    // How many more may fail.
-    const tolerance = told.answer.tolerance - settings.gone;
-    if (tolerance < 0) return { name, text, disks, mistake: `its data are lost with ${settings.gone === 1 ? "a disk" : `${settings.gone} disks`}` };
-    return { name, text, disks, ...told.answer, tolerance };
+    const { tree, tolerance: borne } = told.answer;
+    const sets = setsOf(disks, settings.gone);
+    const served = sets.filter((missing) => !isLost(tree, missing));
+    const which = settings.gone === 1 ? "a disk" : `any ${settings.gone} disks`;
+    if (!served.length) return { name, text, disks, mistake: `its data are lost with ${which}` };
+    // The first in order are as close together as may be: what is left bears the least, `tolerance` more.
+    const gone = { missing: served[0], sets: sets.length, fatal: sets.length - served.length };
+    return { name, text, disks, ...told.answer, ...gone, borne, tolerance: Math.max(0, borne - settings.gone) };
   });
 }
 
-// Which are gone is the same to every level here: each bears the loss of any.
-const missingOf = ({ gone }) => Array.from({ length: gone }, (_, leaf) => leaf);
+// All sets of so many disks, in order.
+function setsOf(disks, size, from = 0) {
+  if (!size) return [[]];
+  return Array.from({ length: disks - from }, (_, i) => from + i)
+    .flatMap((first) => setsOf(disks, size - 1, first + 1).map((others) => [first, ...others]));
+}
+
+// Whether a tree's data are lost without some members, which are numbered in the order of the tree; `next` is the next one.
+function isLost(tree, missing, next = { leaf: 0 }) {
+  if (tree.kind === "member") return missing.includes(next.leaf++);
+  const lost = tree.children.map((child) => isLost(child, missing, next));
+  // Of an odd number of disks (RAID 10): each chunk lies on a child and on the next one, all around.
+  if (tree.kind === "copies") return lost.some((one, i) => one && lost[(i + 1) % lost.length]);
+  const borne = { stripe: 0, mirror: lost.length - 1, parity: tree.parities }[tree.kind];
+  return lost.filter(Boolean).length > borne;
+}
+
 const depthsOf = ({ goal, depth }) =>
   goal === "p90" ? STEPS.depth.filter((one) => one <= data.swept_to) : [...STEPS.depth.filter((one) => one < depth), depth];

@@ -7,7 +7,7 @@ Invariants:
 - Differences within `NOTHING_SHOWN_PERCENT` points, or that repeats do not bear out (the paired 95 % interval of the
   ratio holds 1), are not called differences. Those level with the best are ranked directly behind it, and stand no
   worse against the reference: what is level with one that is level with it may still be behind.
-- Who is next may be the reference.
+- Who is next may be the reference. Of two arrays the one that is ahead is the answer, the reference too.
 - Where members share a device that is said first, and nobody is called best.
 - Nothing is answered from a target that a check calls INVALID, from live cells that were run once, or from fewer than
   `LEAST_REQUESTS` requests.
@@ -59,6 +59,7 @@ VERBS = {"ahead": ("leads", "lead"), "level": ("keeps up", "keep up"), "behind":
 # Level only because its repeats scatter: its figure is a margin or more above the reference's, or below.
 UNSURE = {"above": "may lead", "below": "may keep up"}
 _ORDER = (*VERBS, "none")
+_TWO = 2
 _MISSES, _STAYS = ("misses", "miss"), ("stays", "stay")
 
 
@@ -68,7 +69,8 @@ class Clause:
 
     workload: str
     standing: str
-    """``ahead``, ``level`` or ``behind`` the reference; ``none`` where nothing is shown, or too little was measured."""
+    """``ahead``, ``level`` or ``behind`` the reference, or ``ahead`` of the only other array; ``none`` where nothing is
+    shown, or too little was measured."""
     said: str
     """Who does what: "raid10 comes closest"."""
     figure: str
@@ -84,7 +86,7 @@ class TableAnswer:
     sentence: str
     """All of it."""
     summary: str = ""
-    """Who is best of those beside the reference in how many workloads; empty where there is but one."""
+    """Who is best, of more than two beside the reference, in how many workloads; empty where there is but one."""
     basis: str = ""
     """What the shares are shares of."""
     clauses: tuple[Clause, ...] = ()
@@ -219,6 +221,7 @@ def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> T
     """Closed loop: who gives the most, workload by workload, against the reference."""
     reference = comparisons[0].compare.reference
     comparisons = [_contended(comparison) for comparison in comparisons]
+    are_two = len({row.array for comparison in comparisons for row in comparison.rows}) == _TWO
     leaders: list[_Place] = []
     clauses = []
     for comparison in comparisons:
@@ -226,6 +229,7 @@ def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> T
         if _is_short(comparison):
             clauses.append(Clause(comparison.workload, "none", "too few requests to say", ""))
         elif isinstance(place, _Place):
+            place = _led(place, reference) if are_two and place.standing == "behind" else place
             leaders.append(place)
             # Of many workloads the line of each has room for the best alone.
             following = place.following if len(comparisons) == 1 or comparison.compare.contenders else ""
@@ -234,8 +238,13 @@ def _by_throughput(target: str, comparisons: list[Comparison], others: str) -> T
             clauses.append(Clause(comparison.workload, "none", "no difference is shown", place))
     basis = f"Throughput {PER_WORDS[comparisons[0].compare.per]} {_basis(comparisons)}, as a share of {reference}"
     sentence = f"{basis}: {_joined(clauses)}. {others}".strip()
-    summary = _summary(leaders, len(clauses), reference)
+    summary = _summary(leaders, len(clauses), "" if are_two else f"Beside {reference}, ")
     return TableAnswer(target, TARGET_WORDS[target], sentence, summary, basis, tuple(clauses), others)
+
+
+def _led(place: _Place, reference: str) -> _Place:
+    """What is behind the reference, told of the reference."""
+    return replace(place, level=(reference,), standing="ahead", figure=f"{place.names} has {place.figure}")
 
 
 def speaks_of(compare: Compare, array: str) -> bool:
@@ -269,8 +278,8 @@ def _joined(clauses: list[Clause]) -> str:
     return "; ".join(said) if said else "nothing could be compared"
 
 
-def _summary(leaders: list[_Place], count: int, reference: str) -> str:
-    """Who is best, or level with the best, of those beside the reference, in how many of the workloads."""
+def _summary(leaders: list[_Place], count: int, beside: str) -> str:
+    """Who is best, or level with the best, of all or of those beside the reference, in how many of the workloads."""
     if count < 2 or not leaders:
         return ""
     wins: dict[str, int] = {}
@@ -283,7 +292,7 @@ def _summary(leaders: list[_Place], count: int, reference: str) -> str:
     ranked = sorted(by_count, reverse=True)
     is_are = "is" if len(by_count[ranked[0]]) == 1 else "are"
     first = f"{listed(by_count[ranked[0]])} {is_are} best or as good as the best in {ranked[0]} of {count} workloads"
-    return f"Beside {reference}, {', '.join([first, *(f'{listed(by_count[won])} in {won}' for won in ranked[1:])])}."
+    return f"{beside}{', '.join([first, *(f'{listed(by_count[won])} in {won}' for won in ranked[1:])])}."
 
 
 def _basis(comparisons: list[Comparison]) -> str:

@@ -33,9 +33,17 @@
     });
     choose(0);
   }
+  // What follows no rule of encoding stands for itself.
+  const idOf = (text) => {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  };
   // A link into what is not shown shows it.
   const reveal = () => {
-    const wanted = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const wanted = location.hash && document.getElementById(idOf(location.hash.slice(1)));
     for (let part = wanted; part; part = part.parentElement) {
       if (choosers.has(part)) choosers.get(part)();
       if (part.tagName === "DETAILS") part.open = true;
