@@ -78,6 +78,14 @@ KNOWN = {
     "without a failure borne": (need(need={"tolerate": 0}), {"RAID 0 of 2"}),
     "two failures": (need(need={"tolerate": 2}), {"RAID 6 of 4"}),
     "two failures in little space": (need(need={"tolerate": 2, "capacity": "900MB"}), {"RAID 1 of 3"}),
+    "two failures and more writes than RAID 6 keeps up with": (
+        need(workload=reads(0.0), need={"tolerate": 2, "rate": "1400/s"}),
+        {"3-copy RAID 10 of 6"},
+    ),
+    "three failures in more than a mirror's space": (
+        need(devices=[{**NEED["devices"][0], "at_most": 8}], need={"tolerate": 3}, search={"members": [4, 6, 8]}),
+        {"4-copy RAID 10 of 8"},
+    ),
     "the fastest for reads": (
         need(ask="fastest", need={"tolerate": 0}),
         {"RAID 0 of 6", "RAID 1 of 6", "RAID 10 of 6"},
@@ -327,6 +335,30 @@ def test_commands_name_no_disk_of_this_machine() -> None:
     assert len(lines["RAID 50 of 8, 64 KiB"]["mdadm"]) == 3
     assert lines["RAID 60 of 8, 64 KiB"]["zfs"][0].count("raidz2") == 2
     assert lines["RAID 1 of 4"]["btrfs"][0].startswith("mkfs.btrfs --data raid1c4")
+
+
+def test_three_copies_are_looked_at_where_two_failures_must_be_borne_or_by_name() -> None:
+    devices = [{**NEED["devices"][0], "afr_percent": 5.0}]
+
+    def levels(**goals: Any) -> set[str]:
+        return {one.shape.level for one in enumerate_candidates(need_of(need(devices=devices, need=goals)))}
+
+    more = {"raid10n3", "raid10n4"}
+    assert levels(tolerate=1) & more == set()
+    assert levels(tolerate=2) & more == {"raid10n3"}
+    assert levels(tolerate=3) & more == more
+    assert levels(tolerate=1, loss_per_year=1e-9) & more == more
+    named = enumerate_candidates(need_of(need(search={"levels": ["raid10n3"]})))
+    assert {one.name for one in named} == {"3-copy RAID 10 of 3, 64 KiB", "3-copy RAID 10 of 6, 64 KiB"}
+    six = next(one for one in named if one.shape.members == 6)
+    assert six.tolerance == 2 and six.user_bytes == pytest.approx(2e9, rel=0.001)
+    disks = ['"$DISK1" "$DISK2" "$DISK3"', '"$DISK4" "$DISK5" "$DISK6"']
+    assert commands_of(six) == {
+        "mdadm": [
+            f"mdadm --create /dev/md0 --level=10 --layout=n3 --raid-devices=6 --chunk=64K {disks[0]} {disks[1]}",
+        ],
+        "zfs": [f"zpool create tank mirror {disks[0]} mirror {disks[1]}"],
+    }
 
 
 def test_a_warm_up_is_what_differs_from_the_rest() -> None:

@@ -25,6 +25,8 @@ LEVEL_TITLES = {
     "raid0": "RAID 0",
     "raid1": "RAID 1",
     "raid10": "RAID 10",
+    "raid10n3": "3-copy RAID 10",
+    "raid10n4": "4-copy RAID 10",
     "raid01": "RAID 0+1",
     "raid5": "RAID 5",
     "raid6": "RAID 6",
