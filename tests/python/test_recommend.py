@@ -436,6 +436,23 @@ def test_fio_studies_and_flags(tmp_path: Path) -> None:
     assert document["answer"] is not None
 
 
+def test_one_rate_is_not_that_of_several_workloads(tmp_path: Path) -> None:
+    job = tmp_path / "two.fio"
+    job.write_text(
+        "[global]\nfilename=/dev/nothing\n[app]\nrw=randread\nbs=8k\nrate_iops=150\n"
+        "[backup]\nrw=read\nbs=1m\nrate_iops=20\nstonewall\n"
+    )
+    words = ["recommend", "--devices", "4xfixed-100us", "--workload", str(job), "--rate", "300/s"]
+    error = CliRunner().invoke(app, words).exception
+    assert isinstance(error, InputError)
+    assert "--rate: 300.0: would be that of each of 2 workloads (app, backup)" in str(error)
+    assert "rate_iops in the fio job, or load = { open = " in str(error)
+    own = need_of(need(workload=[{"fio": str(job)}])).works
+    assert [work.load.rate_per_s for work in own] == [150, 20], "each has its own, as is accepted"
+    (one,) = need_of(need(workload=[{"fio": str(job), "job": "app"}], need={"rate": "300/s"})).works
+    assert one.load.rate_per_s == 300
+
+
 @pytest.mark.parametrize(
     ("word", "capacity_bytes", "price"),
     [

@@ -121,7 +121,7 @@ class Goals(TimeGoals):
     tolerate: Annotated[int, Field(ge=0, le=16, strict=True)] = 0
     """How many disks may fail, whichever they are, before anything is lost."""
     rate: RatePerS | None = None
-    """Requests that arrive on their own (Poisson), in place of the workload's own load."""
+    """Requests that arrive on their own (Poisson), in place of the workload's own load; of one workload."""
     degraded: TimeGoals | None = None
     """The same while a disk is missing, such as ``{ p99 = "200ms" }``."""
     rebuilding: TimeGoals | None = None
