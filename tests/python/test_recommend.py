@@ -26,6 +26,7 @@ from raidlab.recommend import load_need, make_recommendation, need_of
 from raidlab.recommend.build import commands_of
 from raidlab.recommend.candidates import enumerate_candidates
 from raidlab.recommend.cells import Seen, pilot_warm_up, study_of
+from raidlab.recommend.decide import least_ns
 from raidlab.recommend.words import load_words
 from raidlab.report.figures.cost_against_throughput import figure_of
 from raidlab.report.recommendation import render_recommendation
@@ -723,6 +724,32 @@ def test_what_nothing_can_meet_is_answered_at_once(case: str) -> None:
     assert answer["cells"] <= 60, "a first look, and no search"
     assert any(said in one["words"] for one in answer["relaxations"]), answer["relaxations"]
     assert any("a first look" in line for line in answer["basis"])
+
+
+def test_reads_bound_a_percentile_however_fast_writes_are_answered() -> None:
+    """A write takes 20 us and a read 1 ms: 70 % reads cannot be within 0.1 ms at p99, half of 70 % writes can."""
+    devices = [{**NEED["devices"][0], "device": {**DISK, "write_us": 20.0}}]
+    work = {**reads(0.7)[0], "load": {"depths": [1]}}
+    answer = api.recommend(need(devices=devices, workload=[work], need={"p99": "100us"}))
+    assert answer["answer"] is None and answer["cells"] <= 60, "a first look, and no search"
+    met = api.recommend(need(devices=devices, workload=[{**work, "read": 0.3}], need={"p50": "100us"}))
+    assert (met["answer"] or "").startswith("RAID"), met["sentence"]
+
+
+def test_what_a_percentile_takes_at_least() -> None:
+    fastest = {("uniform", 0.0): 30, ("uniform", 1.0): 4000, ("sequential", 0.0): 20, ("sequential", 1.0): 50}
+
+    def least(percentile: float, **changes: Any) -> int:
+        (work,) = need_of(need(workload=[{**reads(0.7)[0], **changes}])).works
+        return least_ns(fastest, work, percentile)
+
+    assert least(99) == 4000
+    assert least(99, address="sequential") == 50, "read ahead"
+    assert least(99, span=0.01) == 50
+    assert least(50, read=0.3) == 30, "half of all may be writes"
+    assert least(99, read=0.013) == 30, "so few reads may all be late, or nearly"
+    assert least(50, read=0.5) == 30
+    assert least(99, read=0.0) == 30
 
 
 def test_rules_that_are_of_whole_files_are_no_needs() -> None:
