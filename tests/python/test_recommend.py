@@ -169,7 +169,10 @@ def test_a_need_that_nothing_meets_says_by_how_much_each_goal_would_have_to_give
     assert [one["need"] for one in answer["relaxations"]] == ["p99"]
     impossible = api.recommend(need(need={"p99": "1ms", "capacity": "90GB", "budget": 150}))
     assert impossible["answer"] is None
-    assert all(word in impossible["relaxations"][0]["words"] for word in ("p99 of", "capacity of", "budget of"))
+    assert relaxations_title(impossible).endswith("any one of these lines")
+    together = impossible["relaxations"][0]["words"]
+    assert together.startswith("all of: ") and together.count("; ") == 2, together
+    assert all(word in together for word in ("p99 of", "capacity of", "budget of"))
 
 
 def test_a_budget_that_nothing_keeps_says_what_would_be_enough_by_itself() -> None:
@@ -750,6 +753,21 @@ def test_what_a_percentile_takes_at_least() -> None:
     assert least(99, read=0.013) == 30, "so few reads may all be late, or nearly"
     assert least(50, read=0.5) == 30
     assert least(99, read=0.0) == 30
+
+
+@pytest.mark.parametrize(
+    ("levels", "tolerate", "said"),
+    [
+        (["raid6"], 3, "RAID 6 bears at most 2 failures."),
+        (["raid5", "raid6"], 3, "those looked at bear at most 2 failures."),
+        (["raid5"], 2, "RAID 5 bears at most 1 failure."),
+        (["raid0"], 1, "RAID 0 bears no failure."),
+    ],
+)
+def test_levels_that_bear_too_few_failures_are_said_to(levels: list[str], tolerate: int, said: str) -> None:
+    document = need(need={"capacity": "900MB", "tolerate": tolerate}, search={"levels": levels})
+    answer = make_recommendation(need_of(document), quick=True)
+    assert answer["sentence"] == f"None: no array of these disks meets the need: {said}"
 
 
 def test_rules_that_are_of_whole_files_are_no_needs() -> None:
