@@ -281,6 +281,23 @@ def test_folder_page_and_study(tmp_path: Path, mail: Recommendation) -> None:
     assert "<script src" not in page
 
 
+def test_a_need_that_nothing_meets_has_a_study_of_the_nearest(tmp_path: Path) -> None:
+    file = tmp_path / "need.toml"
+    file.write_text(toml_text(need(need={"tolerate": 2, "capacity": "4GB"}, search={"levels": ["raid5", "raid6"]})))
+    found = CliRunner().invoke(app, ["recommend", str(file), "--quick", "--out", str(tmp_path / "met")])
+    assert found.exit_code == 0 and (tmp_path / "met" / "study.toml").read_text().startswith("# The first ")
+    changed = toml_text(need(need={"tolerate": 3, "capacity": "4GB"}, search={"levels": ["raid5", "raid6"]}))
+    file.write_text(changed)
+    result = CliRunner().invoke(app, ["recommend", str(file), "--quick", "--out", str(tmp_path / "none")])
+    assert result.exit_code == 0 and result.stdout.startswith("None"), result.output
+    study = load_study(tmp_path / "none" / "study.toml")
+    assert study.study.array[0].name == "RAID 6 of 6, 64 KiB", "of 6 disks at hand, and not of the 7th"
+    text = (tmp_path / "none" / "study.toml").read_text()
+    assert text.startswith("# No array meets 'known'; ") and "--on /mnt/7/" not in text
+    assert "Measure the nearest on your own disks" in (tmp_path / "none" / "report.html").read_text()
+    assert "Measure the first on your own disks" in (tmp_path / "met" / "report.html").read_text()
+
+
 def test_long_names_stay_within_the_terminal(capsys: pytest.CaptureFixture[str], mail: Recommendation) -> None:
     longer = copy.deepcopy(mail)
     for one in longer["arrays"]:
