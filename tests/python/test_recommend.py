@@ -26,6 +26,7 @@ from raidlab.recommend import load_need, make_recommendation, need_of
 from raidlab.recommend.build import commands_of
 from raidlab.recommend.candidates import enumerate_candidates
 from raidlab.recommend.cells import Seen, pilot_warm_up, study_of
+from raidlab.recommend.decide import least_ns
 from raidlab.recommend.words import load_words
 from raidlab.report.figures.cost_against_throughput import figure_of
 from raidlab.report.recommendation import render_recommendation
@@ -78,6 +79,14 @@ KNOWN = {
     "without a failure borne": (need(need={"tolerate": 0}), {"RAID 0 of 2"}),
     "two failures": (need(need={"tolerate": 2}), {"RAID 6 of 4"}),
     "two failures in little space": (need(need={"tolerate": 2, "capacity": "900MB"}), {"RAID 1 of 3"}),
+    "two failures and more writes than RAID 6 keeps up with": (
+        need(workload=reads(0.0), need={"tolerate": 2, "rate": "1400/s"}),
+        {"3-copy RAID 10 of 6"},
+    ),
+    "three failures in more than a mirror's space": (
+        need(devices=[{**NEED["devices"][0], "at_most": 8}], need={"tolerate": 3}, search={"members": [4, 6, 8]}),
+        {"4-copy RAID 10 of 8"},
+    ),
     "the fastest for reads": (
         need(ask="fastest", need={"tolerate": 0}),
         {"RAID 0 of 6", "RAID 1 of 6", "RAID 10 of 6"},
@@ -160,7 +169,10 @@ def test_a_need_that_nothing_meets_says_by_how_much_each_goal_would_have_to_give
     assert [one["need"] for one in answer["relaxations"]] == ["p99"]
     impossible = api.recommend(need(need={"p99": "1ms", "capacity": "90GB", "budget": 150}))
     assert impossible["answer"] is None
-    assert all(word in impossible["relaxations"][0]["words"] for word in ("p99 of", "capacity of", "budget of"))
+    assert relaxations_title(impossible).endswith("any one of these lines")
+    together = impossible["relaxations"][0]["words"]
+    assert together.startswith("all of: ") and together.count("; ") == 2, together
+    assert all(word in together for word in ("p99 of", "capacity of", "budget of"))
 
 
 def test_a_budget_that_nothing_keeps_says_what_would_be_enough_by_itself() -> None:
@@ -269,6 +281,23 @@ def test_folder_page_and_study(tmp_path: Path, mail: Recommendation) -> None:
     assert "<script src" not in page
 
 
+def test_a_need_that_nothing_meets_has_a_study_of_the_nearest(tmp_path: Path) -> None:
+    file = tmp_path / "need.toml"
+    file.write_text(toml_text(need(need={"tolerate": 2, "capacity": "4GB"}, search={"levels": ["raid5", "raid6"]})))
+    found = CliRunner().invoke(app, ["recommend", str(file), "--quick", "--out", str(tmp_path / "met")])
+    assert found.exit_code == 0 and (tmp_path / "met" / "study.toml").read_text().startswith("# The first ")
+    changed = toml_text(need(need={"tolerate": 3, "capacity": "4GB"}, search={"levels": ["raid5", "raid6"]}))
+    file.write_text(changed)
+    result = CliRunner().invoke(app, ["recommend", str(file), "--quick", "--out", str(tmp_path / "none")])
+    assert result.exit_code == 0 and result.stdout.startswith("None"), result.output
+    study = load_study(tmp_path / "none" / "study.toml")
+    assert study.study.array[0].name == "RAID 6 of 6, 64 KiB", "of 6 disks at hand, and not of the 7th"
+    text = (tmp_path / "none" / "study.toml").read_text()
+    assert text.startswith("# No array meets 'known'; ") and "--on /mnt/7/" not in text
+    assert "Measure the nearest on your own disks" in (tmp_path / "none" / "report.html").read_text()
+    assert "Measure the first on your own disks" in (tmp_path / "met" / "report.html").read_text()
+
+
 def test_long_names_stay_within_the_terminal(capsys: pytest.CaptureFixture[str], mail: Recommendation) -> None:
     longer = copy.deepcopy(mail)
     for one in longer["arrays"]:
@@ -327,6 +356,30 @@ def test_commands_name_no_disk_of_this_machine() -> None:
     assert len(lines["RAID 50 of 8, 64 KiB"]["mdadm"]) == 3
     assert lines["RAID 60 of 8, 64 KiB"]["zfs"][0].count("raidz2") == 2
     assert lines["RAID 1 of 4"]["btrfs"][0].startswith("mkfs.btrfs --data raid1c4")
+
+
+def test_three_copies_are_looked_at_where_two_failures_must_be_borne_or_by_name() -> None:
+    devices = [{**NEED["devices"][0], "afr_percent": 5.0}]
+
+    def levels(**goals: Any) -> set[str]:
+        return {one.shape.level for one in enumerate_candidates(need_of(need(devices=devices, need=goals)))}
+
+    more = {"raid10n3", "raid10n4"}
+    assert levels(tolerate=1) & more == set()
+    assert levels(tolerate=2) & more == {"raid10n3"}
+    assert levels(tolerate=3) & more == more
+    assert levels(tolerate=1, loss_per_year=1e-9) & more == more
+    named = enumerate_candidates(need_of(need(search={"levels": ["raid10n3"]})))
+    assert {one.name for one in named} == {"3-copy RAID 10 of 3, 64 KiB", "3-copy RAID 10 of 6, 64 KiB"}
+    six = next(one for one in named if one.shape.members == 6)
+    assert six.tolerance == 2 and six.user_bytes == pytest.approx(2e9, rel=0.001)
+    disks = ['"$DISK1" "$DISK2" "$DISK3"', '"$DISK4" "$DISK5" "$DISK6"']
+    assert commands_of(six) == {
+        "mdadm": [
+            f"mdadm --create /dev/md0 --level=10 --layout=n3 --raid-devices=6 --chunk=64K {disks[0]} {disks[1]}",
+        ],
+        "zfs": [f"zpool create tank mirror {disks[0]} mirror {disks[1]}"],
+    }
 
 
 def test_a_warm_up_is_what_differs_from_the_rest() -> None:
@@ -402,6 +455,23 @@ def test_fio_studies_and_flags(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout[result.stdout.index("{") :])
     assert document["answer"] is not None
+
+
+def test_one_rate_is_not_that_of_several_workloads(tmp_path: Path) -> None:
+    job = tmp_path / "two.fio"
+    job.write_text(
+        "[global]\nfilename=/dev/nothing\n[app]\nrw=randread\nbs=8k\nrate_iops=150\n"
+        "[backup]\nrw=read\nbs=1m\nrate_iops=20\nstonewall\n"
+    )
+    words = ["recommend", "--devices", "4xfixed-100us", "--workload", str(job), "--rate", "300/s"]
+    error = CliRunner().invoke(app, words).exception
+    assert isinstance(error, InputError)
+    assert "--rate: 300.0: would be that of each of 2 workloads (app, backup)" in str(error)
+    assert "rate_iops in the fio job, or load = { open = " in str(error)
+    own = need_of(need(workload=[{"fio": str(job)}])).works
+    assert [work.load.rate_per_s for work in own] == [150, 20], "each has its own, as is accepted"
+    (one,) = need_of(need(workload=[{"fio": str(job), "job": "app"}], need={"rate": "300/s"})).works
+    assert one.load.rate_per_s == 300
 
 
 @pytest.mark.parametrize(
@@ -674,6 +744,47 @@ def test_what_nothing_can_meet_is_answered_at_once(case: str) -> None:
     assert answer["cells"] <= 60, "a first look, and no search"
     assert any(said in one["words"] for one in answer["relaxations"]), answer["relaxations"]
     assert any("a first look" in line for line in answer["basis"])
+
+
+def test_reads_bound_a_percentile_however_fast_writes_are_answered() -> None:
+    """A write takes 20 us and a read 1 ms: 70 % reads cannot be within 0.1 ms at p99, half of 70 % writes can."""
+    devices = [{**NEED["devices"][0], "device": {**DISK, "write_us": 20.0}}]
+    work = {**reads(0.7)[0], "load": {"depths": [1]}}
+    answer = api.recommend(need(devices=devices, workload=[work], need={"p99": "100us"}))
+    assert answer["answer"] is None and answer["cells"] <= 60, "a first look, and no search"
+    met = api.recommend(need(devices=devices, workload=[{**work, "read": 0.3}], need={"p50": "100us"}))
+    assert (met["answer"] or "").startswith("RAID"), met["sentence"]
+
+
+def test_what_a_percentile_takes_at_least() -> None:
+    fastest = {("uniform", 0.0): 30, ("uniform", 1.0): 4000, ("sequential", 0.0): 20, ("sequential", 1.0): 50}
+
+    def least(percentile: float, **changes: Any) -> int:
+        (work,) = need_of(need(workload=[{**reads(0.7)[0], **changes}])).works
+        return least_ns(fastest, work, percentile)
+
+    assert least(99) == 4000
+    assert least(99, address="sequential") == 50, "read ahead"
+    assert least(99, span=0.01) == 50
+    assert least(50, read=0.3) == 30, "half of all may be writes"
+    assert least(99, read=0.013) == 30, "so few reads may all be late, or nearly"
+    assert least(50, read=0.5) == 30
+    assert least(99, read=0.0) == 30
+
+
+@pytest.mark.parametrize(
+    ("levels", "tolerate", "said"),
+    [
+        (["raid6"], 3, "RAID 6 bears at most 2 failures."),
+        (["raid5", "raid6"], 3, "those looked at bear at most 2 failures."),
+        (["raid5"], 2, "RAID 5 bears at most 1 failure."),
+        (["raid0"], 1, "RAID 0 bears no failure."),
+    ],
+)
+def test_levels_that_bear_too_few_failures_are_said_to(levels: list[str], tolerate: int, said: str) -> None:
+    document = need(need={"capacity": "900MB", "tolerate": tolerate}, search={"levels": levels})
+    answer = make_recommendation(need_of(document), quick=True)
+    assert answer["sentence"] == f"None: no array of these disks meets the need: {said}"
 
 
 def test_rules_that_are_of_whole_files_are_no_needs() -> None:

@@ -24,6 +24,7 @@ from raidlab.recommend.words import (
     reliability_words,
     rule_words,
     sentence_of,
+    several_words,
     unknown_words,
 )
 from raidlab.results.provenance import version_facts
@@ -236,10 +237,8 @@ def _relaxations(decision: Decision, found: Sequence[_Found]) -> Iterator[Relaxa
     if best is None and not singles:
         several = [one for one in found if one.short]
         for one in sorted(several, key=lambda one: (farness(one.short), one.candidate.number))[:_MOST_RELAXATIONS]:
-            *others, last = [missed_words(miss) for miss in one.short]
-            words = f"{', '.join(others)} and {last}" if others else last
             needs = ", ".join(dict.fromkeys(miss.need for miss in one.short))
-            yield Relaxation(need=needs, words=words, admits=one.candidate.name, gain="")
+            yield Relaxation(need=needs, words=several_words(one.short), admits=one.candidate.name, gain="")
 
 
 def _rate(found: _Found) -> float:

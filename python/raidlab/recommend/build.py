@@ -8,8 +8,15 @@ from __future__ import annotations
 import shlex
 
 from raidlab.recommend.candidates import Contender
+from raidlab.recommend.need import COPIES
 
-_MD_LEVELS = {"raid0": "0", "raid1": "1", "raid5": "5", "raid6": "6", "raid10": "10"}
+_MD_LEVELS = {
+    "raid0": "0",
+    "raid1": "1",
+    "raid5": "5",
+    "raid6": "6",
+    **{level: f"10 --layout=n{copies}" for level, copies in COPIES.items()},
+}
 _ZFS_PARITY = {"raid5": "raidz1", "raid6": "raidz2", "raid50": "raidz1", "raid60": "raidz2"}
 _BTRFS = {"raid0": "raid0", "raid10": "raid10", "raid5": "raid5", "raid6": "raid6"}
 # btrfs has as many copies as the profile says.
@@ -57,8 +64,6 @@ def _nested(
 
 def _create(name: str, level: str, chunk: int | None, disks: list[str], spares: list[str]) -> str:
     words = ["mdadm", "--create", shlex.quote(name), f"--level={level}", f"--raid-devices={len(disks)}"]
-    if level == "10":
-        words.append("--layout=n2")
     if chunk is not None and level != "1":
         words.append(f"--chunk={chunk // 1024}K")
     words += [f"--spare-devices={len(spares)}"] if spares else []
@@ -71,8 +76,9 @@ def _zfs(candidate: Contender, disks: list[str], spares: list[str]) -> list[str]
         parts = [" ".join(disks)]
     elif level == "raid1":
         parts = ["mirror " + " ".join(disks)]
-    elif level == "raid10":
-        parts = ["mirror " + " ".join(disks[at : at + 2]) for at in range(0, len(disks), 2)]
+    elif level in COPIES:
+        copies = COPIES[level]
+        parts = ["mirror " + " ".join(disks[at : at + copies]) for at in range(0, len(disks), copies)]
     elif level in _ZFS_PARITY:
         width = len(disks) // (candidate.groups or 1)
         parts = [f"{_ZFS_PARITY[level]} " + " ".join(disks[at : at + width]) for at in range(0, len(disks), width)]

@@ -23,7 +23,7 @@ from raidlab.analysis.model.reliability import (
     unreadable,
 )
 from raidlab.recommend.load import LoadedNeed
-from raidlab.recommend.need import HeldDevice
+from raidlab.recommend.need import COPIES, HeldDevice
 from raidlab.results.recommendation import LEVEL_TITLES
 from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
@@ -118,7 +118,7 @@ def _of_device(loaded: LoadedNeed, device: int) -> Iterator[Contender]:
     search, held = loaded.need.search, loaded.need.devices[device]
     most = held.at_most + _ONE_MORE
     counts = sorted(set(search.members)) if search.members is not None else range(1, most + 1)
-    for level in dict.fromkeys(search.levels):
+    for level in loaded.need.levels:
         for members in counts:
             if members > most:
                 continue
@@ -134,8 +134,7 @@ def _of_tree(
     from raidlab import _core
 
     held, model, search = loaded.need.devices[device], loaded.models[device], loaded.need.search
-    keys = [str(members), *([f"chunk={_size_text(chunk)}"] if chunk else []), *([f"groups={groups}"] if groups else [])]
-    text = f"{level}({', '.join(keys)})"
+    text = _tree_text(level, members, chunk, groups)
     try:
         written = _core.parse_tree(text)
         facts = _core.tree_facts(written, held.capacity or model.capacity_bytes, model.sector_bytes)
@@ -143,7 +142,7 @@ def _of_tree(
         return
     tree: Tree = json.loads(written)
     if "layout" in tree:
-        # RAID 10 of an odd number, which only md builds: a search compares what any tool can.
+        # RAID 10 of a number that its copies do not divide, which only md builds: a search compares what any tool can.
         return
     for scheduler in range(len(search.schedulers)) if search.schedulers is not None else (None,):
         for spares in dict.fromkeys(search.spares):
@@ -152,6 +151,14 @@ def _of_tree(
                 continue
             shape = Shape(device, level, members, text, scheduler)
             yield _candidate(loaded, shape, tree, facts, chunk, groups, spares)
+
+
+def _tree_text(level: str, members: int, chunk: int | None, groups: int | None) -> str:
+    """The tree as a study has it."""
+    copies = COPIES.get(level, 0)
+    keys = [str(members), *([f"chunk={_size_text(chunk)}"] if chunk else []), *([f"groups={groups}"] if groups else [])]
+    keys += [f"layout=near{copies}"] if copies > 2 else []
+    return f"{'raid10' if copies else level}({', '.join(keys)})"
 
 
 def _candidate(

@@ -237,20 +237,25 @@ def pilot_warm_up(seen: Seen) -> int:
     return sum(before) if abs(fmean(before) - fmean(after)) > _SURELY_OTHER * noise else 0
 
 
-def fastest_answers_ns(cells: Cells, devices: Iterable[int]) -> dict[int, int]:
-    """By device the fastest answer of one disk alone, asked for a sector at a time, in places drawn and in order."""
-    works = [
-        ResolvedWork(f"{address}-{read}", {"read": read, "address": address}, WorkLoad("closed", 1), 1)
-        for address in ("uniform", "sequential")
-        for read in (0.0, 1.0)
-    ]
-    found = {}
+def fastest_answers_ns(cells: Cells, devices: Iterable[int]) -> dict[int, dict[tuple[str, float], int]]:
+    """By device the fastest answers of one disk alone, asked for a sector at a time.
+
+    Each by where its places are, drawn or in order (``uniform``, ``sequential``), and by the share of reads: 0 and 1.
+    """
+    asked = [(address, read) for address in ("uniform", "sequential") for read in (0.0, 1.0)]
+    at_once, found = WorkLoad("closed", 1), {}
     for device in devices:
         sector: Plain = {"kind": "fixed", "bytes": cells.loaded.models[device].sector_bytes}
-        alone = [replace(work, table={**work.table, "size": sector}) for work in works]
+        alone = [
+            ResolvedWork(f"{address}-{read}", {"read": read, "address": address, "size": sector}, at_once, 1)
+            for address, read in asked
+        ]
         own = Cells(replace(cells.loaded, works=alone), Progress(), cells.stop, _FLOOR_REQUESTS, 1, cells.runner)
-        own.run(Asked(Shape(device, "raid0", 1, "raid0(1)"), at, "load", 0) for at in range(len(alone)))
-        found[device] = min(seen.response.percentile_ns(0) or 0 for seen in own.seen.values())
+        runs = [Asked(Shape(device, "raid0", 1, "raid0(1)"), at, "load", 0) for at in range(len(alone))]
+        own.run(runs)
+        found[device] = {
+            way: own.seen[run].response.percentile_ns(0) or 0 for way, run in zip(asked, runs, strict=True)
+        }
     return found
 
 

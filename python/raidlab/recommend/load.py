@@ -393,3 +393,10 @@ def _check_order(need: Need, works: list[ResolvedWork], reporter: Reporter) -> N
     if goals.rate is not None and any("trace" in work.table for work in works):
         accepted = "either rate or a trace, which has times of its own"
         reporter.add(("need", "rate"), "cannot be kept by a trace", goals.rate, accepted)
+    elif goals.rate is not None and len(works) > 1:
+        message = f"would be that of each of {len(works)} workloads ({', '.join(work.name for work in works)})"
+        accepted = (
+            "one workload, such as { fio = ..., job = ... }; or a rate of its own for each: rate_iops in the fio job, "
+            "or load = { open = { rates_per_s = [...] } } in each [[workload]] of NEED.toml"
+        )
+        reporter.add(("need", "rate"), message, goals.rate, accepted)

@@ -7,8 +7,9 @@ from pathlib import Path
 from raidlab.directory import Directory
 from raidlab.errors import OutputError
 from raidlab.recommend.answer import document_of
+from raidlab.recommend.candidates import Contender
 from raidlab.recommend.cells import Cells
-from raidlab.recommend.decide import SHOWN, Decider, Decision, effort_of, first_shapes
+from raidlab.recommend.decide import SHOWN, Decider, Decision, effort_of, farness, first_shapes, short_of
 from raidlab.recommend.load import LoadedNeed
 from raidlab.recommend.margins import Margins, WorkMargins
 from raidlab.recommend.study_file import study_text
@@ -36,9 +37,16 @@ def make_recommendation(
             finally:
                 progress.end()
             margins = _margins(decision, progress, quick=quick)
-    first = first_shapes(decision.feasible, SHOWN) if decision.is_chosen else []
-    study = study_text(loaded, first, cells.warm_up) if first else ""
+    measured = first_shapes(decision.feasible or _nearest(decision), SHOWN) if decision.is_chosen else []
+    study = study_text(loaded, measured, cells.warm_up, is_met=bool(decision.feasible)) if measured else ""
     return document_of(decision, study, margins, is_cut_short=stop())
+
+
+def _nearest(decision: Decision) -> list[Contender]:
+    """Of the disks at hand what was simulated, nearest to the need first."""
+    at_hand = [one for one in decision.candidates if all(miss.need != "at_most" for miss in one.missed)]
+    simulated = [one for one in at_hand if one.shape in decision.standings]
+    return sorted(simulated, key=lambda one: (farness(short_of(decision, one)), one.number))
 
 
 def _margins(decision: Decision, progress: Progress, *, quick: bool) -> Margins:

@@ -20,8 +20,10 @@ from raidlab.study.workload import Workload
 DiskSize = Annotated[int, BeforeValidator(parse_disk_size)]
 RatePerS = Annotated[float, BeforeValidator(parse_rate_per_s), Field(le=1e9)]
 Positive = Annotated[float, Field(gt=0)]
-LEVELS = ("raid0", "raid1", "raid10", "raid01", "raid5", "raid6", "raid50", "raid60")
-Level = Literal["raid0", "raid1", "raid10", "raid01", "raid5", "raid6", "raid50", "raid60"]
+Level = Literal["raid0", "raid1", "raid10", "raid10n3", "raid10n4", "raid01", "raid5", "raid6", "raid50", "raid60"]
+# Copies of every chunk, side by side: those of two are usual, and more cost space that only a second failure is worth.
+COPIES: dict[str, int] = {"raid10": 2, "raid10n3": 3, "raid10n4": 4}
+_USUAL: tuple[Level, ...] = ("raid0", "raid1", "raid10", "raid10n3", "raid10n4", "raid5", "raid6", "raid50", "raid60")
 Ask = Literal["cheapest", "fastest", "pareto"]
 # By key, the percentile that is asked to be within a time.
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0}
@@ -119,7 +121,7 @@ class Goals(TimeGoals):
     tolerate: Annotated[int, Field(ge=0, le=16, strict=True)] = 0
     """How many disks may fail, whichever they are, before anything is lost."""
     rate: RatePerS | None = None
-    """Requests that arrive on their own (Poisson), in place of the workload's own load."""
+    """Requests that arrive on their own (Poisson), in place of the workload's own load; of one workload."""
     degraded: TimeGoals | None = None
     """The same while a disk is missing, such as ``{ p99 = "200ms" }``."""
     rebuilding: TimeGoals | None = None
@@ -148,16 +150,9 @@ class Goals(TimeGoals):
 class Search(Table):
     """Which arrays are looked at."""
 
-    levels: Annotated[list[Level], Field(min_length=1)] = [
-        "raid0",
-        "raid1",
-        "raid10",
-        "raid5",
-        "raid6",
-        "raid50",
-        "raid60",
-    ]
-    """Levels."""
+    levels: Annotated[list[Level], Field(min_length=1)] | None = None
+    """Levels; when left out all but ``raid01``: RAID 10 of three and of four copies (``raid10n3``, ``raid10n4``) where
+    so many failures must be borne that fewer copies do not do, or where ``loss_per_year`` is asked for."""
     members: Annotated[list[Annotated[int, Field(ge=1, le=256, strict=True)]], Field(min_length=1)] | None = None
     """Numbers of disks, without spares; every number there can be when left out."""
     chunks: Annotated[list[Bytes], Field(min_length=1)] = [64 * 1024, 512 * 1024]
@@ -220,6 +215,14 @@ class Need(Table):
     def asked(self) -> Ask:
         """What is asked, said or not."""
         return self.ask or ("cheapest" if self.is_priced else "fastest")
+
+    @property
+    def levels(self) -> list[Level]:
+        """The levels looked at, said or not."""
+        if self.search.levels is not None:
+            return list(dict.fromkeys(self.search.levels))
+        most = max(COPIES.values()) if self.need.loss_per_year is not None else max(2, self.need.tolerate + 1)
+        return [level for level in _USUAL if COPIES.get(level, 0) <= most]
 
     @property
     def is_priced(self) -> bool:

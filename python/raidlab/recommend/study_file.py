@@ -20,8 +20,11 @@ _MEMBER_SIZE = "4GiB"
 _REPEATS = 5
 
 
-def study_text(loaded: LoadedNeed, candidates: list[Contender], warm_up: int) -> str:
-    """The study of some arrays, in the simulator and, with ``--on``, on real members."""
+def study_text(loaded: LoadedNeed, candidates: list[Contender], warm_up: int, *, is_met: bool) -> str:
+    """The study of some arrays, in the simulator and, with ``--on``, on real members.
+
+    ``is_met`` says whether they meet the need, or only come nearest to it.
+    """
     arrays: list[dict[str, Plain]] = [
         {"name": candidate.name, "tree": candidate.shape.text, "device": _device(loaded, candidate)}
         for candidate in candidates
@@ -44,7 +47,7 @@ def study_text(loaded: LoadedNeed, candidates: list[Contender], warm_up: int) ->
     }
     widest = max(candidate.shape.members for candidate in candidates)
     places = " ".join(f"--on /mnt/{number + 1}/" for number in range(widest))
-    return toml_text(document, [*_comments(loaded, candidates), f"  raidlab run FILE {places}"])
+    return toml_text(document, [*_comments(loaded, len(candidates), is_met=is_met), f"  raidlab run FILE {places}"])
 
 
 def _compare(candidates: list[Contender]) -> list[dict[str, Plain]]:
@@ -58,9 +61,11 @@ def _compare(candidates: list[Contender]) -> list[dict[str, Plain]]:
     return [{**table, "equal": equal, "per": "array"} for equal, holds in is_like.items() if holds][:1]
 
 
-def _comments(loaded: LoadedNeed, candidates: list[Contender]) -> list[str]:
+def _comments(loaded: LoadedNeed, count: int, *, is_met: bool) -> list[str]:
+    found = f"The first {count} arrays that `raidlab recommend` found for '{loaded.need.name}'."
+    nearest = f"No array meets '{loaded.need.name}'; `raidlab recommend` found these {count} to come nearest."
     return [
-        f"The first {len(candidates)} arrays that `raidlab recommend` found for '{loaded.need.name}'. As it is it is",
+        f"{found if is_met else nearest} As it is it is",
         f"simulated; a directory on each disk measures it there, with files of {format_bytes(4 * 2**30)} on each:",
     ]
 

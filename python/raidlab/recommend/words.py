@@ -5,13 +5,13 @@ Invariant: nothing is worked out here but wording; quantities are written in the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from raidlab.recommend.candidates import Contender, Shortfall
 from raidlab.recommend.load import LoadedNeed, ResolvedWork
 from raidlab.recommend.need import PERCENTILES
-from raidlab.results.recommendation import chance_words, money_words, size_words
+from raidlab.results.recommendation import LEVEL_TITLES, chance_words, money_words, size_words
 from raidlab.study.units import format_bytes, format_number, format_time_ns
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def sentence_of(decision: Decision) -> str:
     goals = "meets the need"
     if not decision.feasible:
         near = f"; {len(decision.undecided)} could not be told apart from a goal" if decision.undecided else ""
-        return f"None: no array of these disks {goals}{near}."
+        return f"None: no array of these disks {goals}{_failures_words(decision)}{near}."
     first, asked = decision.feasible[0], decision.loaded.need.asked
     others = [one.name for one in decision.tied]
     cost = f" for {money_words(first.cost)}" if first.cost is not None else ""
@@ -168,6 +168,29 @@ def sentence_of(decision: Decision) -> str:
         tied = f" Not told apart from it: {', '.join(others[:3])}{more}."
     stopped = " by the search alone; interrupted before that was confirmed" if decision.interrupted else ""
     return f"{first.name}{cost}: {title} that {goals}{stopped}.{tied}{_open_words(decision, first)}"
+
+
+def _failures_words(decision: Decision) -> str:
+    """That no array looked at bears so many failures; nothing where one does."""
+    at_hand = [one for one in decision.candidates if all(miss.need != "at_most" for miss in one.missed)]
+    most = max(one.tolerance for one in at_hand)
+    if most >= decision.loaded.need.need.tolerate:
+        return ""
+    levels = list(dict.fromkeys(LEVEL_TITLES[one.shape.level] for one in at_hand))
+    who = f"{levels[0]} bears" if len(levels) == 1 else "those looked at bear"
+    return f": {who} {f'at most {most} failure' if most else 'no failure'}{'s' if most > 1 else ''}"
+
+
+def several_words(missed: Iterable[Shortfall]) -> str:
+    """What would have to give together, as alternatives to it stand on other lines.
+
+    Examples
+    --------
+    >>> several_words([Shortfall("at_most", 7, 6), Shortfall("p99", 129e6, 110e6)])
+    'all of: one more disk (7 instead of 6); p99 of 129 ms instead of 110 ms'
+    """
+    first, *others = [missed_words(miss) for miss in missed]
+    return f"all of: {'; '.join([first, *others])}" if others else first
 
 
 def _undecided_words(decision: Decision) -> str:

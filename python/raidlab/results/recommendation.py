@@ -25,6 +25,8 @@ LEVEL_TITLES = {
     "raid0": "RAID 0",
     "raid1": "RAID 1",
     "raid10": "RAID 10",
+    "raid10n3": "3-copy RAID 10",
+    "raid10n4": "4-copy RAID 10",
     "raid01": "RAID 0+1",
     "raid5": "RAID 5",
     "raid6": "RAID 6",
@@ -148,8 +150,7 @@ def relaxations_title(document: Recommendation) -> str:
     if document["answer"] is not None:
         return "What asking less would admit"
     if all("," in one["need"] for one in document["relaxations"]):
-        alone = "Each array that was looked at misses several goals"
-        return f"{alone}. Any one of these lines would be enough, all of it together"
+        return "Each array that was looked at misses several goals. What would have to give, any one of these lines"
     return "What would have to give, any one of these"
 
 
