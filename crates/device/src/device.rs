@@ -89,6 +89,8 @@ pub struct Device {
     direct: usize,
     /// The host hears of the read of a pair before it chooses what the device is given next.
     host_chooses: bool,
+    /// Nothing is served before.
+    not_before: Instant,
     /// Operations taken so far.
     taken: u64,
     /// Device sectors in an array sector, capacity in those, and bytes of a device sector.
@@ -175,6 +177,7 @@ impl Device {
             busy: 0,
             // A host that orders must know what it gave the device, too.
             direct: if scheduler.sees_all() || host_scheduler != SchedulerSpec::Fifo { 0 } else { servers },
+            not_before: Instant::ZERO,
             taken: 0,
             sectors_each,
             capacity: sectors / sectors_each,
@@ -210,6 +213,7 @@ impl Device {
             calendar: Calendar::with_capacity(2 * self.servers + 2),
             ledger: PairLedger::default(),
             busy: 0,
+            not_before: Instant::ZERO,
             taken: 0,
             extra_thousandths: 0,
             totals: Totals::default(),
@@ -304,11 +308,12 @@ impl Device {
         }
     }
 
-    /// Lengthens an operation that waits by a neighbour, to `most` sectors of the array at most, and names it; `None` where
-    /// there is none, or the device's scheduler merges none. The neighbour is then part of it, and completes with it.
-    pub fn merge(&mut self, kind: OpKind, extent: Extent, most: u64) -> Option<OpId> {
+    /// Lengthens an operation that waits by a neighbour, where `fits` of its name and of the array's sectors of both, and names
+    /// it; `None` where there is none, or the device's scheduler merges none. The neighbour is then part of it, and completes
+    /// with it.
+    pub fn merge(&mut self, kind: OpKind, extent: Extent, fits: impl Fn(OpId, u64) -> bool) -> Option<OpId> {
         let each = self.sectors_each;
-        self.queue.merge(kind, extent.lba * each, extent.sectors * each, most * each)
+        self.queue.merge(kind, extent.lba * each, extent.sectors * each, |id, both| fits(id, both / each))
     }
 
     /// Takes operations that came together: a scheduler chooses among all of them.
@@ -386,6 +391,11 @@ impl Device {
             Model::Drive(drive) => drive.has_filled_cache(times),
             _ => true,
         }
+    }
+
+    /// Has what waits served from then on only, for its host gives it the next as soon as it has a hand free.
+    pub fn serve_not_before(&mut self, at: Instant) {
+        self.not_before = at;
     }
 
     /// Operations that wait for service.
@@ -568,7 +578,7 @@ impl Device {
         let model = &self.model;
         let Some(next) = self.queue.take(at, self.arm, |op| model.positioning_ns(at, op)) else { return };
         // A driver that polls late may have brought operations after the server became free.
-        let at = at.max(next.arrived);
+        let at = at.max(next.arrived).max(self.not_before);
         self.start(at, &next, to_come);
     }
 }

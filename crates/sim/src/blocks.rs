@@ -2,7 +2,7 @@
 //! one request.
 //!
 //! - An operation is merged into one that waits at the member where they lie next to each other (back or front), while the
-//!   two are no longer than the longest request, and than 128 operations of this length: each is a piece of memory at least.
+//!   two are no longer than the longest request, and of no more than 128 pieces of memory: each operation is one at least.
 //! - Operations that are *gathered* ("plugged") are held until everything that happens at this moment has happened, and
 //!   merged among each other: each into the one gathered last, if that is of the same member, else into the first one of
 //!   its member. Who has gathered 64 requests (32 while all are of one member), or 128 KiB in the first of them, hands them
@@ -39,6 +39,8 @@ const MOST_PIECES: u64 = 128;
 struct MergedRequest {
     /// The newest of the operations that ride on it.
     newest: u32,
+    /// Of memory.
+    pieces: u64,
     /// What the member is given: it has the number of the request for its name.
     operation: Operation,
 }
@@ -62,6 +64,10 @@ pub(crate) struct BlockLayer {
     several: bool,
     /// When something was handed on last.
     handed_on: Instant,
+    /// Between what is handed on one after the other.
+    step: Duration,
+    /// How often it was handed on early since that was asked.
+    early: u32,
     /// Sectors.
     longest: u64,
     longest_first: u64,
@@ -80,6 +86,8 @@ impl BlockLayer {
             gathered: Vec::with_capacity(MOST_GATHERED[1]),
             several: false,
             handed_on: Instant::ZERO,
+            step: Duration::from_ns(1),
+            early: 0,
             longest,
             longest_first: LONGEST_FIRST_BYTES / sector_bytes,
             asked: VecDeque::new(),
@@ -87,21 +95,37 @@ impl BlockLayer {
         }
     }
 
-    /// Takes an operation of the array, of which so many sectors lie together in memory; `gathers`: it may wait for others of
-    /// this moment.
-    pub(crate) fn take(&mut self, now: Instant, op: &Operation, (gathers, piece): (bool, u64), devices: &mut [Device]) {
+    /// Leaves it to the host's threads when something is handed on.
+    pub(crate) fn in_turns(self) -> BlockLayer {
+        BlockLayer { step: Duration::ZERO, ..self }
+    }
+
+    /// How often something was handed on early since this was called last.
+    pub(crate) fn take_early(&mut self) -> u32 {
+        std::mem::take(&mut self.early)
+    }
+
+    /// Takes an operation of the array, which lies in so many pieces of memory; `gathers`: it may wait for others of this
+    /// moment.
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        op: &Operation,
+        (gathers, pieces): (bool, u64),
+        devices: &mut [Device],
+    ) {
         let &Operation { leaf, kind, extent, .. } = op;
-        let longest = self.longest.min(MOST_PIECES * piece);
         let merges = matches!(kind, OpKind::Read | OpKind::Write) && !op.force_unit_access;
-        if merges && gathers && self.merge_gathered(op, longest) {
+        if merges && gathers && self.merge_gathered(op, pieces) {
             return;
         }
         if merges {
-            if let Some(OpId(request)) = devices[leaf as usize].merge(kind, extent, longest) {
-                return self.join(u32_from(request), op);
+            let fits = |OpId(request), both| self.fits(u32_from(request), both, pieces);
+            if let Some(OpId(request)) = devices[leaf as usize].merge(kind, extent, fits) {
+                return self.join(u32_from(request), op, pieces);
             }
         }
-        let request = self.new_request(op);
+        let request = self.new_request(op, pieces);
         if gathers {
             return self.gather(now, request, devices);
         }
@@ -161,7 +185,7 @@ impl BlockLayer {
 
     /// The moment of handing on, a nanosecond after the one before at least.
     fn next_moment(&mut self, now: Instant) -> Instant {
-        self.handed_on = now.max(self.handed_on + Duration::from_ns(1));
+        self.handed_on = now.max(self.handed_on + self.step);
         self.handed_on
     }
 
@@ -169,7 +193,7 @@ impl BlockLayer {
         &self.requests[request as usize].operation
     }
 
-    fn merge_gathered(&mut self, op: &Operation, longest: u64) -> bool {
+    fn merge_gathered(&mut self, op: &Operation, pieces: u64) -> bool {
         let Some(&last) = self.gathered.last() else { return false };
         let of_member = |request: &&u32| self.operation(**request).leaf == op.leaf;
         let found = match self.operation(last).leaf == op.leaf {
@@ -180,29 +204,35 @@ impl BlockLayer {
         let Some(request) = found else { return false };
         let Operation { kind, extent, force_unit_access, .. } = *self.operation(request);
         let is_next = extent.end() == op.extent.lba || op.extent.end() == extent.lba;
-        let fits = extent.sectors + op.extent.sectors <= longest;
+        let fits = self.fits(request, extent.sectors + op.extent.sectors, pieces);
         let merges = kind == op.kind && !force_unit_access && is_next && fits;
         if merges {
-            self.join(request, op);
+            self.join(request, op, pieces);
         }
         merges
     }
 
+    /// Whether a request may grow to so many sectors, by so many pieces of memory.
+    fn fits(&self, request: u32, sectors: u64, pieces: u64) -> bool {
+        sectors <= self.longest && self.requests[request as usize].pieces + pieces <= MOST_PIECES
+    }
+
     /// The operation rides on a request that is longer for it.
-    fn join(&mut self, request: u32, op: &Operation) {
+    fn join(&mut self, request: u32, op: &Operation, pieces: u64) {
         let merged = &mut self.requests[request as usize];
+        merged.pieces += pieces;
         merged.newest = u32_from(self.riders.insert(Rider { op: op.id, older: merged.newest }));
         let extent = &mut merged.operation.extent;
         *extent = Extent::new(extent.lba.min(op.extent.lba), extent.sectors + op.extent.sectors);
     }
 
-    fn new_request(&mut self, op: &Operation) -> u32 {
+    fn new_request(&mut self, op: &Operation, pieces: u64) -> u32 {
         let newest = u32_from(self.riders.insert(Rider { op: op.id, older: NONE }));
         let entry = self.requests.vacant_entry();
         let request = u32_from(entry.key());
         // Pairs are of operations; requests may carry several.
         let operation = Operation { id: OpId(u64::from(request)), pair_with: None, ..*op };
-        entry.insert(MergedRequest { newest, operation });
+        entry.insert(MergedRequest { newest, pieces, operation });
         request
     }
 
@@ -211,6 +241,7 @@ impl BlockLayer {
             let many = self.gathered.len() >= MOST_GATHERED[usize::from(self.several)];
             if many || self.operation(first).extent.sectors >= self.longest_first {
                 self.flush(now, devices);
+                self.early += 1;
             }
         }
         if let Some(&first) = self.gathered.first() {
@@ -256,7 +287,7 @@ mod tests {
     #[test]
     fn what_waits_at_a_member_grows() {
         let (mut blocks, mut devices) = (BlockLayer::new(64, 512), devices(1));
-        (0..8).for_each(|i| blocks.take(Instant::ZERO, &op(i, 0, 8 * i, OpKind::Read), (false, 8), &mut devices));
+        (0..8).for_each(|i| blocks.take(Instant::ZERO, &op(i, 0, 8 * i, OpKind::Read), (false, 1), &mut devices));
         // The first is served and the second at hand; the others wait.
         assert_eq!(finish(&mut blocks, &mut devices), [vec![0], vec![1], (2..8).collect()]);
         assert_eq!(devices[0].totals().reads, 3);
@@ -264,11 +295,20 @@ mod tests {
     }
 
     #[test]
+    fn a_request_has_so_many_pieces_of_memory_at_most() {
+        let (mut blocks, mut devices) = (BlockLayer::new(4096, 512), devices(1));
+        // Two are with the device; of the others 8 sectors lie in eight pieces each.
+        (0..40).for_each(|i| blocks.take(Instant::ZERO, &op(i, 0, 8 * i, OpKind::Read), (false, 8), &mut devices));
+        let done = finish(&mut blocks, &mut devices);
+        assert_eq!(done.iter().map(Vec::len).collect::<Vec<_>>(), [1, 1, 16, 16, 6]);
+    }
+
+    #[test]
     fn what_is_gathered_grows_where_it_is_last_or_first_of_its_member() {
         let (mut blocks, mut devices) = (BlockLayer::new(64, 512), devices(2));
         let writes = [(0, 0), (1, 0), (0, 8), (0, 100), (1, 200), (0, 108), (1, 208)];
         for (id, (leaf, lba)) in (0..).zip(writes) {
-            blocks.take(Instant::ZERO, &op(id, leaf, lba, OpKind::Write), (true, 8), &mut devices);
+            blocks.take(Instant::ZERO, &op(id, leaf, lba, OpKind::Write), (true, 1), &mut devices);
         }
         assert!(devices.iter().all(|device| device.in_flight() == 0), "nothing is handed on yet");
         blocks.hand_on(Instant::ZERO, &mut devices);
@@ -282,7 +322,7 @@ mod tests {
         let (mut blocks, mut devices) = (BlockLayer::new(16, 512), devices(1));
         let kinds = [OpKind::Write, OpKind::Write, OpKind::Write, OpKind::Read];
         for (id, kind) in (0..).zip(kinds) {
-            blocks.take(Instant::ZERO, &op(id, 0, 8 * id, kind), (true, 8), &mut devices);
+            blocks.take(Instant::ZERO, &op(id, 0, 8 * id, kind), (true, 1), &mut devices);
         }
         blocks.hand_on(Instant::ZERO, &mut devices);
         let done = finish(&mut blocks, &mut devices);

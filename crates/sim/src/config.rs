@@ -25,6 +25,10 @@ pub struct HostSpec {
     /// its operations one after another, so that each delays the rest.
     #[serde(rename = "issue", with = "raidlab_types::unit::ns_as_us")]
     pub issue_us: f64,
+    /// What a look at the clock takes, in microseconds, on a host where nothing else takes time and whose threads take turns
+    /// on one processor: that of the md lab. 0: they are in nobody's way. For a host that merges operations.
+    #[serde(rename = "look", with = "raidlab_types::unit::ns_as_us")]
+    pub look_us: f64,
     /// Work after each member operation, before the array is told, in microseconds.
     #[serde(rename = "completion", with = "raidlab_types::unit::ns_as_us")]
     pub completion_us: f64,
@@ -46,6 +50,7 @@ impl Default for HostSpec {
             request_us: 0.0,
             access_us: 0.0,
             issue_us: 0.0,
+            look_us: 0.0,
             completion_us: 0.0,
             parity_us_per_kib: 0.0,
             file_us: 0.0,

@@ -289,3 +289,19 @@ fn the_same_seed_gives_the_same_figures() {
     let figures = |result: SimResult| (result.events, result.recorder.elapsed(), result.stations[0].busy_ns);
     assert_eq!(figures(run(&config).unwrap()), figures(run(&config).unwrap()));
 }
+
+#[test]
+fn looks_at_the_clock_are_for_hosts_that_merge() {
+    let with = |merge_bytes, look_us| {
+        let mut config = lone(1.0, 4096, PathSpec::default());
+        config.policy.merge_bytes = merge_bytes;
+        config.host.look_us = look_us;
+        run(&config).map(|result| mean_us(&result))
+    };
+    for (merge_bytes, look_us) in [(0, 0.256), (1 << 20, -1.0)] {
+        assert_eq!(with(merge_bytes, look_us).unwrap_err().key, "host.look");
+    }
+    // Of a disk of 100 us: what the interrupt is late and the request begins behind.
+    let (without, looking) = (with(1 << 20, 0.0).unwrap(), with(1 << 20, 0.256).unwrap());
+    assert!((100.0..100.1).contains(&without) && (100.1..101.5).contains(&looking), "{without}, {looking}");
+}

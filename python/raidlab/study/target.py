@@ -60,6 +60,8 @@ class HostCost(Table):
     """Before each access to a member is issued; accesses of one request may use several processors."""
     issue: TimeNs | Literal[0] = 0
     """Between one access of a request and the next: whoever serves the request issues them in turn."""
+    look: TimeNs | Literal[0] = 0
+    """A look at the clock where nothing else takes time and threads take turns on one processor, as in the md lab."""
     completion: TimeNs | Literal[0] = 0
     """After each access."""
     parity_per_kib: TimeNs | Literal[0] = 0

@@ -28,6 +28,13 @@ pub(crate) struct Copies {
     part_rows: u64,
 }
 
+impl Copies {
+    /// Of each sector.
+    pub(crate) fn count(&self) -> usize {
+        self.layout.copies as usize
+    }
+}
+
 pub(super) fn compile(around: &Surroundings<'_>, layout: CopyLayout) -> NodeLayout {
     let (chunk, children, copies) = (around.chunk, around.count(), u64::from(layout.copies));
     let rows = around.smallest() / chunk;

@@ -15,6 +15,7 @@
 //! units keep it out, so whoever opens the gate for the last of these lets it in, and one is held only while a rebuild is
 //! yet to begin, which lets it come to the gate whether any unit could begin or not.
 
+use super::memory::UnitMemory;
 use super::rebuild::has_members_only;
 use super::scrub::is_within;
 use super::{join, split, Array, ArrayOp, Owner, OF_ARRAY};
@@ -101,8 +102,8 @@ pub(super) struct ResyncGate {
     held: Vec<(u32, Request)>,
     worker: GateWorker,
     thread: Thread,
-    /// Memory of 64 KiB lies in one piece; else each page by itself.
-    is_in_order: bool,
+    /// Of units; none of RAID 1, whose pages never lie in order: they are few, and of what others have left over.
+    memory: Option<UnitMemory>,
     /// Reads of the array's own work that are done and that the thread has not taken up.
     late: VecDeque<(u32, u32, Result<(), OpError>)>,
 }
@@ -113,12 +114,16 @@ impl ResyncGate {
         let node = layout.node(id);
         let of_members = |id: NodeId| has_members_only(layout, id);
         let is_pair = |&child: &NodeId| matches!(layout.node(child).level, Level::Mirror(_)) && of_members(child);
-        let is_mirror = match node.level {
-            Level::Mirror(_) if of_members(id) => true,
-            Level::Copies(_) if of_members(id) => false,
-            Level::Stripe(_) if node.children.iter().all(is_pair) => false,
+        let copies = match &node.level {
+            Level::Mirror(_) if of_members(id) => None,
+            Level::Copies(copies) if of_members(id) => Some((copies.count(), node.children.len())),
+            Level::Stripe(_) if node.children.iter().all(is_pair) => {
+                let copies = layout.node(node.children[0]).children.len();
+                Some((copies, copies * node.children.len()))
+            }
             _ => return None,
         };
+        let is_mirror = copies.is_none();
         let sectors = |bytes: u64| (bytes / u64::from(layout.sector_bytes())).max(1);
         let chunk = for_level!(node, level => level.chunk()).unwrap_or(u64::MAX);
         let (region, regions) = if is_mirror { (sectors(REGION_BYTES), REGIONS) } else { (u64::MAX, 1) };
@@ -134,7 +139,7 @@ impl ResyncGate {
             held: Vec::new(),
             worker: GateWorker::Free,
             thread: Thread::Free,
-            is_in_order: !is_mirror,
+            memory: copies.map(|(copies, members)| UnitMemory::new(copies, members)),
             late: VecDeque::new(),
         })
     }
@@ -273,10 +278,15 @@ impl ResyncGate {
         }
     }
 
-    /// A step of the work is done. What of its memory is given back last is taken first in the next: pages that lay in order
-    /// then lie against it. On RAID 1 they do so from the beginning, and as many units as ended together begin together.
-    pub(super) fn note_step(&mut self) {
-        self.is_in_order = !self.is_in_order && !self.is_mirror;
+    /// Takes memory for a unit; `shared`: it reads what it writes.
+    pub(super) fn take_memory(&mut self, shared: bool) -> Option<u32> {
+        self.memory.as_mut().map(|memory| memory.take(shared))
+    }
+
+    pub(super) fn give_back_memory(&mut self, unit: Option<u32>) {
+        if let (Some(memory), Some(unit)) = (&mut self.memory, unit) {
+            memory.give_back(unit);
+        }
     }
 
     /// Superblocks are to be written.
@@ -355,18 +365,20 @@ impl Array {
         self.writes_superblocks = true;
     }
 
-    /// Sectors of what an operation moves that lie together in memory; of clients all of it.
-    pub fn piece_sectors(&self, op: &Operation) -> u64 {
+    /// In how many pieces of memory lies what an operation moves; of clients in one.
+    pub fn memory_pieces(&self, op: &Operation) -> u64 {
         if self.gates.is_empty() {
-            return op.extent.sectors;
+            return 1;
         }
         let (window, _) = split(op.id);
-        let owner = self.windows.get(window as usize).map(|window| window.owner);
-        let Some(Owner::Rebuild(work)) = owner else { return op.extent.sectors };
-        let gate = self.rebuilds[work as usize].gate.and_then(|volume| self.gates[volume].as_ref());
-        match gate {
-            Some(gate) if !gate.is_in_order => op.extent.sectors.min(u64::from(self.block_sectors)),
-            _ => op.extent.sectors,
+        let Some(window) = self.windows.get(window as usize) else { return 1 };
+        let Owner::Rebuild(work) = window.owner else { return 1 };
+        let work = &self.rebuilds[work as usize];
+        let Some(gate) = work.gate.and_then(|volume| self.gates[volume].as_ref()) else { return 1 };
+        let bytes = op.extent.sectors * u64::from(self.layout.sector_bytes());
+        match (&gate.memory, work.memory_of(window.extent)) {
+            (Some(memory), Some(unit)) => memory.pieces(unit, op.leaf as usize, bytes),
+            _ => op.extent.sectors.div_ceil(u64::from(self.block_sectors)),
         }
     }
 

@@ -10,6 +10,7 @@
 mod cached;
 mod gate;
 mod locks;
+mod memory;
 mod rebuild;
 mod repair;
 mod run;

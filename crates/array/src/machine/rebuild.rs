@@ -52,6 +52,8 @@ struct Unit {
     extent: Extent,
     begun: Instant,
     done: bool,
+    /// Behind a gate.
+    memory: Option<u32>,
 }
 
 /// A node of which members are rebuilt, or that is gone over.
@@ -179,9 +181,20 @@ impl Rebuild {
         self.next = extent.end();
         self.in_flight += 1;
         self.sectors_in_flight += extent.sectors;
-        self.units.push_back(Unit { extent, begun: now, done: false });
+        self.units.push_back(Unit { extent, begun: now, done: false, memory: None });
         self.pace.begin(now, extent.sectors * sector_bytes);
         extent
+    }
+
+    /// The place of a unit in flight among those that are: they follow each other without a gap.
+    fn place_of(&self, extent: Extent) -> usize {
+        let first = self.units.front().map_or(0, |unit| unit.extent.lba);
+        usize_from((extent.lba - first) / self.unit)
+    }
+
+    /// The memory of a unit.
+    pub(super) fn memory_of(&self, extent: Extent) -> Option<u32> {
+        self.units[self.place_of(extent)].memory
     }
 
     /// Goes on in units of so many sectors, from what is done without a gap; nothing of it is in flight any more.
@@ -545,11 +558,7 @@ impl Array {
                     return;
                 }
                 let noted = rebuild.pace.noted_bytes();
-                let may = rebuild.may_begin(self.now, sector_bytes, requests, &self.traffic, &mut self.next_work_at);
-                if rebuild.pace.noted_bytes() > noted {
-                    gate.note_step();
-                }
-                if !may {
+                if !rebuild.may_begin(self.now, sector_bytes, requests, &self.traffic, &mut self.next_work_at) {
                     return;
                 }
                 if self.writes_superblocks && rebuild.is_noted(noted) {
@@ -576,6 +585,10 @@ impl Array {
     fn begin_unit(&mut self, id: usize) {
         let sector_bytes = u64::from(self.layout.sector_bytes());
         let extent = self.rebuilds[id].begin_unit(self.now, sector_bytes);
+        let Rebuild { gate, units, scrubs, .. } = &mut self.rebuilds[id];
+        if let (Some(gate), Some(unit)) = (gate.and_then(|v| self.gates[v].as_mut()), units.back_mut()) {
+            unit.memory = gate.take_memory(!*scrubs);
+        }
         self.units_begun += 1;
         let window = self.new_window(Owner::Rebuild(place(id)), extent);
         let unit = &mut self.windows[window as usize];
@@ -684,14 +697,14 @@ impl Array {
             self.count_scrubbed(node, extent, failed);
         }
         let rebuild = &mut self.rebuilds[id as usize];
+        let place = rebuild.place_of(extent);
         if let Some(gate) = rebuild.gate.and_then(|volume| self.gates[volume].as_mut()) {
+            gate.give_back_memory(rebuild.units[place].memory);
             gate.open(extent.lba, &mut self.let_in);
         }
         rebuild.in_flight -= 1;
         rebuild.sectors_in_flight -= extent.sectors;
-        // They follow each other without a gap.
-        let first = rebuild.units.front().map_or(0, |unit| unit.extent.lba);
-        let unit = &mut rebuild.units[usize_from((extent.lba - first) / rebuild.unit)];
+        let unit = &mut rebuild.units[place];
         debug_assert!(unit.extent == extent && !unit.done, "a unit in flight is known");
         let failed = failed && !scrubs && !self.views.is_weak(Weakness::FailedUnitsCount);
         unit.done = !failed;

@@ -113,9 +113,9 @@ impl Schedule for KyberBatches {
         self.waiting
     }
 
-    fn merge(&mut self, kind: OpKind, lba: u64, sectors: u64, most: u64) -> Option<OpId> {
+    fn merge(&mut self, kind: OpKind, lba: u64, sectors: u64, fits: impl Fn(OpId, u64) -> bool) -> Option<OpId> {
         let line = line_of(kind);
-        merge_into(self.lines[line].range_mut(self.taken_over[line]..), kind, lba, sectors, most)
+        merge_into(self.lines[line].range_mut(self.taken_over[line]..), kind, lba, sectors, fits)
     }
 
     fn hold(&mut self) {
@@ -201,12 +201,14 @@ mod tests {
         let mut kyber = KyberBatches::default();
         // 0 is at hand; 10 and 20 wait.
         [0, 10, 20].into_iter().for_each(|id| push(&mut kyber, OpKind::Read, id..id + 1));
-        let merge = |kyber: &mut KyberBatches, lba, sectors| kyber.merge(OpKind::Read, lba, sectors, 4).map(|id| id.0);
+        let merge = |kyber: &mut KyberBatches, lba, sectors| {
+            kyber.merge(OpKind::Read, lba, sectors, |_, both| both <= 4).map(|id| id.0)
+        };
         assert_eq!(merge(&mut kyber, 1, 1), None, "what is at hand stays as it is");
         assert_eq!(merge(&mut kyber, 11, 2), Some(10), "behind");
         assert_eq!(merge(&mut kyber, 9, 1), Some(10), "before");
         assert_eq!(merge(&mut kyber, 13, 1), None, "no longer than 4 sectors");
-        assert_eq!(kyber.merge(OpKind::Write, 21, 1, 4), None, "another kind");
+        assert_eq!(kyber.merge(OpKind::Write, 21, 1, |_, both| both <= 4), None, "another kind");
         assert_eq!(take(&mut kyber), Some(0));
         // The line was taken over when 10 was chosen.
         assert_eq!(merge(&mut kyber, 21, 1), None);
@@ -225,8 +227,8 @@ mod tests {
         push(&mut kyber, OpKind::Write, 1..3);
         kyber.let_go();
         // The line of writes was being served, and is taken over whole when one of it is chosen; that of reads is not yet.
-        assert_eq!(kyber.merge(OpKind::Write, 3, 1, 8), None);
-        assert_eq!(kyber.merge(OpKind::Read, 22, 1, 8).map(|id| id.0), Some(21));
+        assert_eq!(kyber.merge(OpKind::Write, 3, 1, |_, both| both <= 8), None);
+        assert_eq!(kyber.merge(OpKind::Read, 22, 1, |_, both| both <= 8).map(|id| id.0), Some(21));
         assert_eq!(rest(&mut kyber), [1, 2, 20, 21]);
     }
 }

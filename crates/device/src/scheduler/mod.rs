@@ -165,9 +165,9 @@ pub(crate) trait Schedule {
     fn take(&mut self, arm: ArmAddress, positioning_ns: impl Fn(&PendingOperation) -> u64) -> Option<PendingOperation>;
     /// How many wait.
     fn len(&self) -> usize;
-    /// Lengthens one that waits by its neighbour of `sectors` from `lba` on, to `most` sectors at most, and names it; `None`
-    /// where none is found, or the scheduler merges none.
-    fn merge(&mut self, _kind: OpKind, _lba: u64, _sectors: u64, _most: u64) -> Option<OpId> {
+    /// Lengthens one that waits by its neighbour of `sectors` from `lba` on, where `fits` of its name and of the sectors of
+    /// both, and names it; `None` where none is found, or the scheduler merges none.
+    fn merge(&mut self, _kind: OpKind, _lba: u64, _sectors: u64, _fits: impl Fn(OpId, u64) -> bool) -> Option<OpId> {
         None
     }
     /// What comes until [`Schedule::let_go`] comes together: nothing is chosen before.
@@ -177,18 +177,18 @@ pub(crate) trait Schedule {
 }
 
 /// Merges `sectors` from `lba` on into one of the last eight of `waiting` that they lie next to, the newest first. One that
-/// would get longer than `most` ends the search, as in Linux (`blk_bio_list_merge`).
+/// it does not fit into ends the search, as in Linux (`blk_bio_list_merge`).
 fn merge_into<'a>(
     waiting: impl DoubleEndedIterator<Item = &'a mut PendingOperation>,
     kind: OpKind,
     lba: u64,
     sectors: u64,
-    most: u64,
+    fits: impl Fn(OpId, u64) -> bool,
 ) -> Option<OpId> {
     let is_next =
         |op: &&mut PendingOperation| op.kind == kind && (op.lba + op.sectors == lba || lba + sectors == op.lba);
     let found = waiting.rev().take(8).find(is_next)?;
-    if found.sectors + sectors > most {
+    if !fits(found.id, found.sectors + sectors) {
         return None;
     }
     (found.lba, found.sectors) = (found.lba.min(lba), found.sectors + sectors);
@@ -350,14 +350,20 @@ impl Queue {
 
     /// See [`Schedule::merge`]; what the device has no room for waits with the host, which merges it where it keeps it in
     /// order of arrival.
-    pub(crate) fn merge(&mut self, kind: OpKind, lba: u64, sectors: u64, most: u64) -> Option<OpId> {
+    pub(crate) fn merge(
+        &mut self,
+        kind: OpKind,
+        lba: u64,
+        sectors: u64,
+        fits: impl Fn(OpId, u64) -> bool,
+    ) -> Option<OpId> {
         if self.room != usize::MAX {
             return match &mut *self.outside {
-                Scheduler::Fifo(fifo) => merge_into(fifo.iter_mut(), kind, lba, sectors, most),
+                Scheduler::Fifo(fifo) => merge_into(fifo.iter_mut(), kind, lba, sectors, fits),
                 _ => None,
             };
         }
-        each!(&mut self.scheduler, one => one.merge(kind, lba, sectors, most))
+        each!(&mut self.scheduler, one => one.merge(kind, lba, sectors, fits))
     }
 
     /// See [`Schedule::hold`].

@@ -7,6 +7,7 @@ mod cached;
 mod filling;
 mod in_turn;
 mod set_up;
+mod turns;
 
 use crate::blocks::BlockLayer;
 use crate::cache::Cache;
@@ -28,6 +29,7 @@ use raidlab_types::number::{u32_from, usize_from};
 use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag, SpecError};
 use set_up::{files, recorded, replaying, requests, streams};
 use std::ops::ControlFlow;
+use turns::Turns;
 
 /// How far a run has come.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +83,8 @@ struct Sim<'o, L: Generator, O: Observer> {
     /// By tag of the request; used where issuing costs time.
     issuers: Vec<Issuer>,
     handled: u64,
+    /// None where threads of the host are in nobody's way.
+    turns: Option<Turns>,
     measuring: bool,
     /// While the window waits for write caches.
     filling: Option<CacheFilling>,
@@ -171,32 +175,30 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         // Without a warm-up the window is open by now, and nothing has completed that would have to be forgotten.
         self.measuring = self.load.recorder().is_measuring();
         while !self.load.is_finished() {
-            let device = self.timers.first();
+            let device = self.next_completion();
             let walker = self.walks.as_ref().map_or(Instant::MAX, Walks::next_at);
             let arrival = self.load.poll_timeout().unwrap_or(Instant::MAX);
             let rebuild = self.array.poll_timeout().unwrap_or(Instant::MAX);
             let step = self.outages.next_at().unwrap_or(Instant::MAX);
             // Completions go before arrivals at the same time, and those of devices before those of stations; the array's
             // own work lies between, and what befalls members.
-            let next = device.0.min(walker).min(arrival).min(rebuild).min(step);
+            let others = walker.min(arrival).min(rebuild).min(step);
+            let others = self.turns.as_ref().map_or(others, |turns| turns.not_before(others));
+            let next = device.min(others);
             if next == Instant::MAX {
                 break;
             }
             self.now = next;
-            if device.0 == next {
-                self.poll_device(device.1);
-                if self.blocks.is_some() {
-                    // What was handed on together and ends together is gathered together, too.
-                    while self.timers.first().0 == next {
-                        self.poll_device(self.timers.first().1);
-                    }
-                }
-            } else if walker == next {
+            if device == next {
+                self.poll_devices(next);
+            } else if self.turns.as_ref().is_some_and(Turns::is_taken) {
+                // Whoever is at it comes first.
+            } else if walker <= next {
                 let follows = self.walks.as_mut().and_then(|walks| walks.proceed(next));
                 self.follow_at_once(follows);
-            } else if rebuild == next {
+            } else if rebuild <= next {
                 self.array.handle_time(next);
-            } else if step == next {
+            } else if step <= next {
                 self.befall(next);
             }
             // A load has something to say when its time has come, or after one of its requests has ended.
@@ -226,6 +228,30 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         }
     }
 
+    /// When the host hears of a device next.
+    fn next_completion(&mut self) -> Instant {
+        let first = self.timers.first().0;
+        match &mut self.turns {
+            Some(turns) => turns.next_interrupt(self.now, first),
+            None => first,
+        }
+    }
+
+    /// Hears of what has completed.
+    #[inline]
+    fn poll_devices(&mut self, now: Instant) {
+        if self.turns.is_some() {
+            return self.interrupt(now);
+        }
+        self.poll_device(self.timers.first().1);
+        if self.blocks.is_some() {
+            // What was handed on together and ends together is gathered together, too.
+            while self.timers.first().0 == now {
+                self.poll_device(self.timers.first().1);
+            }
+        }
+    }
+
     /// Something befalls a member, or a run that waited for the last of it is over.
     #[cold]
     fn befall(&mut self, now: Instant) {
@@ -240,6 +266,9 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     /// Everything that follows at this instant; `ask_load`: whether the load may have a request without being told.
     #[inline]
     fn settle(&mut self, ask_load: bool) {
+        if self.turns.is_some() {
+            return self.settle_in_turns();
+        }
         let mut ask_load = ask_load;
         loop {
             while let Some(op) = self.array.poll_op() {
@@ -259,11 +288,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
                         self.cache_served(tag);
                         caches_moved = true;
                     }
-                    Event::RequestDone { tag, result } => self.leave(tag, result.is_ok()),
-                    Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf, &self.array),
-                    Event::ScrubDone => self.outages.scrubbed(self.now, &self.array),
-                    Event::RebuildStopped { leaf } => self.outages.stopped(self.now, leaf),
-                    Event::MemberFailed { leaf } => self.outages.failed(self.now, leaf, &self.array),
+                    event => self.hear(event),
                 }
                 ask_load |= std::mem::take(&mut self.answered);
             }
@@ -274,14 +299,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
                 return;
             }
             ask_load = false;
-            if !self.measuring && self.load.recorder().is_measuring() {
-                self.begin_measuring();
-            }
-            let mut admitted = false;
-            while let Some(request) = self.load.poll_request(self.now) {
-                self.admit(request);
-                admitted = true;
-            }
+            let mut admitted = self.ask_load();
             if L::WORKS {
                 while let Some((who, cost)) = self.load.poll_work() {
                     self.work(who, cost);
@@ -296,6 +314,32 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
             if !admitted {
                 return;
             }
+        }
+    }
+
+    /// Takes the requests that the load has now; whether there are any.
+    #[inline]
+    fn ask_load(&mut self) -> bool {
+        if !self.measuring && self.load.recorder().is_measuring() {
+            self.begin_measuring();
+        }
+        let mut admitted = false;
+        while let Some(request) = self.load.poll_request(self.now) {
+            self.admit(request);
+            admitted = true;
+        }
+        admitted
+    }
+
+    /// The array reports something.
+    #[inline]
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::RequestDone { tag, result } => self.leave(tag, result.is_ok()),
+            Event::MemberRebuilt { leaf } => self.outages.rebuilt(self.now, leaf, &self.array),
+            Event::ScrubDone => self.outages.scrubbed(self.now, &self.array),
+            Event::RebuildStopped { leaf } => self.outages.stopped(self.now, leaf),
+            Event::MemberFailed { leaf } => self.outages.failed(self.now, leaf, &self.array),
         }
     }
 
@@ -415,8 +459,9 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     #[inline]
     fn start(&mut self, op: &Operation) {
         if let Some(blocks) = &mut self.blocks {
-            let how = (self.array.is_gathered(op.id), self.array.piece_sectors(op));
-            blocks.take(self.now, op, how, &mut self.devices);
+            let how = (self.array.is_gathered(op.id), self.array.memory_pieces(op));
+            let now = self.turns.as_ref().map_or(self.now, |turns| turns.clock(self.now));
+            blocks.take(now, op, how, &mut self.devices);
             return self.note_asked();
         }
         self.observer.operation(self.now, op);

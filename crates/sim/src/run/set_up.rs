@@ -1,6 +1,7 @@
 //! From a configuration to a simulation that can begin: everything is built here, and every key looked at.
 
 use super::filling::CacheFilling;
+use super::turns::Turns;
 use super::{Observer, Sim};
 use crate::blocks::BlockLayer;
 use crate::cache::Cache;
@@ -141,6 +142,8 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
         let merging = config.policy.merge_bytes > 0 || config.policy.plug;
         let longest = config.policy.merge_bytes / u64::from(sector_bytes);
         let blocks = merging.then(|| BlockLayer::new(longest, u64::from(sector_bytes)));
+        let turns = Turns::new(config, merging)?;
+        let blocks = if turns.is_some() { blocks.map(BlockLayer::in_turns) } else { blocks };
         let mut array = Array::new(layout, config.policy);
         array.expect_no_bytes();
         array.write_superblocks();
@@ -173,6 +176,7 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
             answered: false,
             issuers: Vec::new(),
             handled: 0,
+            turns,
             measuring: false,
             filling,
             ledger: Ledger::default(),
