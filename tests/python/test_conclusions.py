@@ -425,6 +425,33 @@ def test_a_share_is_decided_by_its_own_interval() -> None:
     assert (found, sentence_of(clauses)) == ("holds", "requests a second, reads: a gives 120 % [120, 120] of b")
 
 
+def test_what_does_not_differ_is_not_only_within_the_noise() -> None:
+    """Noise hides what may be 10 % as well as nothing; repeats that agree to a tenth of a percent hide nothing."""
+
+    def said(by: float, holds: str = "a > b") -> str:
+        known = {"a": 100.0, "b": 100.0}
+        repeats = [{"a": 100.0 + one, "b": 100.0} for one in (-by, 0.0, by)]
+        words = Words({name: {"kind": "metric", "metric": "iops", "array": name, "workload": "reads"} for name in "ab"})
+        found, clauses = judged(read(holds), known, repeats, words)
+        assert found == ("within the noise" if holds == "a > b" else "holds")
+        return sentence_of(clauses)
+
+    assert said(0.1).endswith("of b (asked: more), no difference")
+    assert said(10).endswith("of b (asked: more)")
+    assert "no difference" not in said(0.1, "about(a, b)")
+
+
+def test_of_what_holds_each_thing_that_is_asked_is_told() -> None:
+    known = {"a": 80.0, "b": 81.0, "c": 82.0, "d": 40.0, "e": 30.0, "r": 100.0}
+    words = Words({name: {"kind": "metric", "metric": "iops", "array": name, "workload": "reads"} for name in known})
+    holds = "a > 0.75 * r and b > 0.75 * r and c > 0.75 * r and d < 0.7 * r and e < 0.7 * r"
+    repeats = [{name: value * by for name, value in known.items()} for by in (0.999, 1.0, 1.001)]
+    found, clauses = judged(read(holds), known, repeats, words)
+    assert found == "holds"
+    # Controls are nearly missed and the effect is not: it is what the sentence is of.
+    assert [clause.says[0] for clause in clauses] == ["a", "d", "b", "e", "c"]
+
+
 def test_where_no_share_can_be_told_the_difference_is_that_decides() -> None:
     repeats = [{"a": 2.0 + by, "b": -1.0 + by} for by in (-3.0, 0.0, 3.0)]
     known = {"a": 2.0, "b": -1.0}

@@ -31,6 +31,8 @@ from raidlab.study.expression import Expression, Operand, Relation, read
 Figure = Callable[[Mapping[str, Operand]], float]
 NOISE: Literal["within the noise"] = "within the noise"
 Judged = Literal["holds", "fails", "within the noise"]
+# Of what differs by so little in every repeat it is said that it does not, rather than that noise hides it.
+_NO_DIFFERENCE_PERCENT = 1.0
 # So many clauses stand in a sentence; the others are counted.
 _SHOWN = 3
 _METRICS = {metric.kind: metric for metric in METRICS}
@@ -75,6 +77,8 @@ class WordedClause:
     """By how much of the larger figure it holds at the least; below 0 where it may not."""
     has_interval: bool
     """Whether it was decided by repeats."""
+    asked: str = ""
+    """What is asked, as it is told."""
 
 
 def judged(
@@ -86,7 +90,8 @@ def judged(
 ) -> tuple[Judged, list[WordedClause]]:
     """What an expression says, and its clauses; names in ``exact`` are no results of a run.
 
-    Those that decide stand first, the weakest of them before the others: of what fails, those that fail it.
+    Those that decide stand first, the weakest of them before the others: of what fails, those that fail it. Of what
+    holds the weakest of each thing that is asked stands first: controls that are near their bound would hide the rest.
     """
     clauses: list[tuple[Relation, WordedClause]] = []
 
@@ -98,6 +103,12 @@ def judged(
     found, by = expression.deciding(decide)
     deciding = {id(comparison) for comparison in by}
     clauses.sort(key=lambda pair: (id(pair[0]) not in deciding, pair[1].strength))
+    if found:
+        asked: dict[str, list[WordedClause]] = {}
+        for _, clause in clauses:
+            asked.setdefault(clause.asked, []).append(clause)
+        turn = {id(clause): turn for alike in asked.values() for turn, clause in enumerate(alike)}
+        clauses.sort(key=lambda pair: (id(pair[0]) not in deciding, turn[id(pair[1])]))
     return _verdict(found), [clause for _, clause in clauses]
 
 
@@ -152,7 +163,10 @@ def _decided(
     least = min(low for low, _ in ends) if comparison.is_asked else -max(high for _, high in ends)
     verdict = NOISE if found is None else "holds" if found is comparison.is_asked else "fails"
     says = told.says(_figure(value, interval, is_share=told.is_share), is_met=verdict == "holds")
-    return found, WordedClause(told.of, says, verdict, least / larger, interval is not None)
+    if verdict == NOISE and interval and told.is_share and told.bound == 1.0:
+        is_equal = all(100 * abs(end - 1) <= _NO_DIFFERENCE_PERCENT for end in interval)
+        says += ", no difference" if is_equal else ""
+    return found, WordedClause(told.of, says, verdict, least / larger, interval is not None, told.asked)
 
 
 def _unshown_percent(sign: str, within: float) -> float:

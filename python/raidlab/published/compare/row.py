@@ -141,7 +141,7 @@ class PublishedRow:
     says: str = ""
     """A conclusion in the words of the study."""
     clauses: tuple[WordedClause, ...] = ()
-    """What the comparisons say of which it is made, the weakest first."""
+    """What the comparisons say of which it is made, in the order of `judged`."""
     readings: Mapping[str, float] = field(default_factory=dict)
     """What stands behind the names of a claim's or a conclusion's expression."""
     measures: tuple[Mapping[str, object], ...] = ()
