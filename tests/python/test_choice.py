@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -13,8 +14,12 @@ from raidlab.errors import InputError
 from raidlab.published.quantities import KINDS, Reading, Source
 from raidlab.published.quantities.kind import Kind
 from raidlab.published.rules import choice_json, choice_text, load_choice, load_prices, make_choice
+from raidlab.published.rules.make import CandidateFigures, Turn, _level_words
+from raidlab.published.rules.plan import Rule
+from raidlab.published.rules.text import turn_lines
 from raidlab.results import Run, load_run
 from raidlab.study import load_study
+from raidlab.study.mapping import load_mapping
 from raidlab.study.words import Table
 
 STUDY = """
@@ -201,7 +206,13 @@ sides = ["one", "the pair"]
         ([100, 110, 90], [110, 100, 120], 1, ["not told apart"] * 2, "one (100 [75.16, 124.8] ms), pair"),
         ([100, 110, 90], [103, 113.2, 92.8], 1, ["borne out"] * 2, "next is pair (103"),
         # A margin holds however exactly the figures are known.
-        ([100, 110, 90], [103, 113.2, 92.8], 5, ["not told apart", "borne out"], "Not told apart"),
+        (
+            [100, 110, 90],
+            [103, 113.2, 92.8],
+            5,
+            ["not told apart", "borne out"],
+            "Level within 5 % by time (of one): one (100",
+        ),
     ],
 )
 def test_a_rule_says_what_is_not_told_apart(
@@ -228,6 +239,21 @@ def test_a_rule_says_what_is_not_told_apart(
     assert found.answers[1].sentence.startswith("One: 0.")
 
 
+def test_what_is_level_by_a_margin_alone_is_not_called_not_told_apart() -> None:
+    def level(*others: list[float]) -> str:
+        rows = [
+            CandidateFigures(str(number), "", {"time": Reading(sum(each) / len(each), tuple(each))})
+            for number, each in enumerate([[100.0, 110.0, 90.0], *others])
+        ]
+        rule = Rule(when="Time", says="", choose=["0"], by="time", margin_percent=5)
+        return _level_words(rows, rule)
+
+    apart, noisy = [103.0, 113.2, 92.8], [120.0, 90.0, 120.0]
+    assert level(noisy) == level([100.0, 111.0, 90.0]) == "not told apart"
+    assert level(apart) == "level within 5 %"
+    assert level(apart, noisy) == "level within 5 % or not told apart"
+
+
 def test_sides_are_those_of_one_comparison(tmp_path: Path) -> None:
     holds = 'holds = "about(speed_one, speed_pair / 2, 10) and mirroring < disk"'
     (tmp_path / "choice.toml").write_text(PLAN.replace(holds, f'{holds}\nsides = ["a", "b"]'), encoding="utf-8")
@@ -241,6 +267,24 @@ def test_how_far_a_price_may_move(run: Run) -> None:
     turns = {(turn.figure, turn.price): turn for turn in found.turns}
     # A pair is twice as fast at least when mirroring is free: it never becomes worth more.
     assert ("worth", "disk") not in turns and ("cost", "mirroring") not in turns
+
+
+@pytest.mark.parametrize(
+    ("ends", "called", "said"),
+    [
+        ((0.7, 0.9), {}, "once mirroring is 32 (-20 %, 28 to 36)."),
+        ((0.8, 0.8), {"mirroring": "a controller"}, "once a controller costs EUR 32 (-20 %)."),
+        ((None, None), {"mirroring": "a controller"}, "once a controller costs EUR 32 (-20 %)."),
+    ],
+)
+def test_another_price_is_told_with_what_it_is_of(
+    run: Run, ends: tuple[float | None, float | None], called: dict[str, str], said: str
+) -> None:
+    found = choice_of(run, _study(run))
+    assert found is not None
+    plan = found.plan.model_copy(update={"called": called})
+    turns = [Turn("cost", "mirroring", 0.8, "one", "pair", *ends)]
+    assert turn_lines(replace(found, plan=plan, turns=turns)) == [f"By cost: pair comes before one {said}"]
 
 
 def test_the_users_prices_are_kept_and_told(run: Run, tmp_path: Path) -> None:
@@ -272,6 +316,7 @@ def test_a_candidate_may_come_from_another_run(run: Run) -> None:
     ("old", "new", "told"),
     [
         ('value = "speed / cost"', 'value = "speed / costs"', "did you mean 'cost'"),
+        ("[candidate]", '[called]\ndisks = "a disk"\n[candidate]', "did you mean 'disk'"),
         ('choose = ["gone"]', 'choose = ["went"]', "is not known"),
         ('by = "worth"\n[[', 'by = "wealth"\n[[', "is not known"),
         ('holds = "about', 'by = "cost"\nholds = "about', "either by or holds"),
@@ -290,7 +335,17 @@ def test_the_report_ends_with_it(run: Run) -> None:
 
     page = write_page(analyse(run), None, choice_of(run, _study(run))).read_text(encoding="utf-8")
     assert "not borne out" in page and "A third" in page
+    rules = page[page.index('aria-label="Rules of choice"') :]
+    assert rules.split("\n")[1] == '<table class="stacked">', "read downwards on a narrow page"
+    assert 'fails" data-label="here">not borne out</td>' in rules
     assert write_report(run).is_file(), "a study that is not at hand by its name has no rules to ask"
+
+
+def test_reasons_and_figures_of_the_studys_hardware_stand_on_no_other() -> None:
+    mapping = load_mapping(load_study("hauser1996").file)
+    one = mapping.quantities.conclusion["h96-simple-lowest-rate"]
+    assert one.note == "" and one.why.startswith("a disk that holds a file alone")
+    assert "5.9" not in mapping.quantities.conclusion["h96-max-throughput-vs-disk"].note
 
 
 def test_the_rules_of_hauser1996_know_its_arrays() -> None:

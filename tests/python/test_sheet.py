@@ -238,6 +238,8 @@ def test_the_page_has_the_sheet_and_who_comes_first(folder: Path, run: Run) -> N
     assert not {row[0].text for row in beside.rows} & set(cells)
     page = render(analyse(run), [], [], sheet=made)
     assert 'id="sheet"' in page and "first in 1 of 1" in page
+    # A narrow page names each box beside its figure.
+    assert '<table class="sheet stacked">' in page and 'data-label="slow">' in page and 'data-label="fast">' in page
 
 
 def test_a_box_that_was_not_asked_is_no_case_of_doubt(folder: Path, run: Run) -> None:

@@ -213,24 +213,39 @@ def _answer(rule: Rule, plan: ChoicePlan, rows: list[CandidateFigures], prices: 
     ranked = sorted(known, key=lambda row: row.values[by].value, reverse=figure.want == "most")
     best = ranked[0]
     tied = [row for row in ranked if row is best or _is_level(row, best, rule, plan)]
-    title, told = figure.in_a_sentence, [_told(row, by, figure) for row in tied]
+    title, told, level = figure.in_a_sentence, [_told(row, by, figure) for row in tied], _level_words(tied, rule)
     if all(row.name in rule.choose for row in tied):
         rest = [row for row in ranked if row.name not in rule.choose]
         against = f"; next is {_told(rest[0], by, figure)}" if rest else ""
-        among_them = f", not told apart from {', '.join(told[1:])}" if told[1:] else ""
+        from_them = f"{level} {'with' if level.endswith('%') else 'from'}"
+        among_them = f", {from_them} {', '.join(told[1:])}" if told[1:] else ""
         return RuleAnswer(rule, "borne out", f"{told[0]} is first by {title}{among_them}{against}.")
     if any(row.name in rule.choose for row in tied):
-        return RuleAnswer(rule, "not told apart", f"Not told apart by {title}: {', '.join(told)}.")
+        return RuleAnswer(rule, "not told apart", f"{level[:1].upper()}{level[1:]} by {title}: {', '.join(told)}.")
     own = next(row for row in ranked if row.name in rule.choose)
-    first = f"First by {title}, and not told apart: {', '.join(told)}" if told[1:] else f"{told[0]} is first by {title}"
+    first = f"First by {title}, and {level}: {', '.join(told)}" if told[1:] else f"{told[0]} is first by {title}"
     said = f"{first}; {_told(own, by, figure)} is {_behind(own, best, by)} behind"
     return RuleAnswer(rule, "not borne out", f"{said}.")
+
+
+def _level_words(tied: Sequence[CandidateFigures], rule: Rule) -> str:
+    """How the best and others are level: what repeats tell apart is so by the rule's margin alone."""
+    by, best = rule.by or "", tied[0]
+    if not any(differs(row.values[by].each, best.values[by].each) for row in tied):
+        return "not told apart"
+    within = f"level within {rule.margin_percent:g} %"
+    is_all = all(_behind_percent(row, best, by) <= rule.margin_percent for row in tied)
+    return within if is_all else f"{within} or not told apart"
+
+
+def _behind_percent(row: CandidateFigures, best: CandidateFigures, by: str) -> float:
+    return 100 * abs((row.value(by) or 0.0) / (best.value(by) or 1.0) - 1)
 
 
 def _is_level(row: CandidateFigures, best: CandidateFigures, rule: Rule, plan: ChoicePlan) -> bool:
     """Whether a candidate is not shown to be behind the best: by a margin and, with repeats, beyond their noise."""
     by = rule.by or ""
-    percent = 100 * abs((row.value(by) or 0.0) / (best.value(by) or 1.0) - 1)
+    percent = _behind_percent(row, best, by)
     if percent <= rule.margin_percent:
         return True
     is_shown = differs(row.values[by].each, best.values[by].each)
@@ -244,7 +259,7 @@ def _behind(own: CandidateFigures, best: CandidateFigures, by: str) -> str:
     interval = ratio_interval(own.values[by].each, best.values[by].each)
     ends = sorted(100 * abs(end - 1) for end in interval or ())
     told = f" [{ends[0]:.1f}, {ends[1]:.1f}]" if ends else ""
-    return f"{100 * abs((own.value(by) or 0.0) / (best.value(by) or 1.0) - 1):.1f} %{told}"
+    return f"{_behind_percent(own, best, by):.1f} %{told}"
 
 
 def _by_expression(

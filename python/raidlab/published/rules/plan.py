@@ -109,6 +109,8 @@ class ChoicePlan(Table):
     """When they held."""
     price: dict[str, float] = {}
     """The study's own prices, and what goes with them; a user's file replaces them by name."""
+    called: dict[str, Line] = {}
+    """Of prices: what costs so much, in words. What has none, such as a number of disks, is said by its name."""
     candidate: Annotated[dict[str, Candidate], Field(min_length=1)]
     """The candidates, by a short name."""
     figure: Annotated[dict[str, ChoiceFigure], Field(min_length=1)]
@@ -131,6 +133,7 @@ def load_choice(study_file: Path) -> ChoicePlan:
         message = f"has no {CHOICE}, which says what is chosen by what"
         raise InputError.one("study", message, value=f"'{study_file}'", accepted="a study with rules of choice")
     plan, reporter = read_table(file, ChoicePlan)
+    _known(("called",), plan.called, plan.price, reporter)
     _check_figures(plan, reporter)
     for index, rule in enumerate(plan.rule):
         _check_rule(("rule", index), rule, plan, reporter)

@@ -80,12 +80,13 @@ def turn_lines(choice: Choice) -> list[str]:
     lines = []
     for turn in choice.turns:
         title, now = choice.plan.figure[turn.figure].in_a_sentence, choice.prices[turn.price]
-        ends = (
-            "" if turn.low is None or turn.high is None else f", {_price(now * turn.low)} to {_price(now * turn.high)}"
-        )
+        costs, *ends = (_price(now * factor) for factor in (turn.factor, turn.low, turn.high) if factor is not None)
+        called = choice.plan.called.get(turn.price)
+        paid = f"{turn.price} is" if called is None else f"{called} costs {choice.currency}".rstrip()
+        between = f", {' to '.join(ends)}" if len(set(ends)) > 1 else ""
         lines.append(
-            f"By {title}: {arrays[turn.instead]} comes before {arrays[turn.first]} once {turn.price} is "
-            f"{_price(now * turn.factor)} ({100 * (turn.factor - 1):+.0f} %{ends})."
+            f"By {title}: {arrays[turn.instead]} comes before {arrays[turn.first]} once {paid} {costs} "
+            f"({100 * (turn.factor - 1):+.0f} %{between})."
         )
     return lines
 
