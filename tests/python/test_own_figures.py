@@ -437,3 +437,5 @@ def test_a_caption_names_lines_of_the_study_that_were_not_run(run: Run) -> None:
     assert caption(part).endswith("Not run here: striped.")
     vars(part.study.array[1])["on"] = ["emulated"]
     assert "Not run" not in caption(part), "it is for another target"
+    vars(part.study.array[1]).update({"on": None, "tree": "mounted"})
+    assert "Not run" not in caption(part), "no simulated target has it"

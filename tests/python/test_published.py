@@ -242,7 +242,7 @@ def test_figures_of_other_hardware_are_no_errors(small_run: Run, small_folder: P
     own = standing_of(comparison)
     assert own is not None and "worked out of such, lie near" in own.headline and own.errors
     elsewhere = standing_of(replace(comparison, target="live"))
-    assert elsewhere is not None and elsewhere.headline == "1 of 2 published conclusions hold here, 1 fails."
+    assert elsewhere is not None and elsewhere.headline == "1 of 2 claims of figures hold here, 1 fails."
     assert "all on partly fitted figures" in own.details
     assert "of its own hardware" in elsewhere.details and elsewhere.errors == []
     assert [row.id for row in elsewhere.misses] == ["s-wrong"]
@@ -264,13 +264,31 @@ def test_what_follows_from_a_fit_is_no_prediction_and_a_bound_is_no_figure(small
     assert bound.data_points == free.data_points, "what follows was not fitted to"
 
 
+def test_conclusions_and_claims_are_counted_apart(small_run: Run, small_folder: Path) -> None:
+    """A report has a table of conclusions; its rows are as many as the headline says."""
+    said = '[conclusion.order]\nsays = "RAID 10 is first"\nholds = "raid10 > raid5"\nnote = "of both"\n[fit]'
+    (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]", said), encoding="utf-8")
+    comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
+    standing = standing_of(comparison)
+    assert standing is not None and standing.headline.startswith(
+        "1 of 1 published conclusions hold here; 1 of 2 claims of figures hold here, 1 fails"
+    )
+    assert standing.details.startswith("Published conclusions and claims of figures that hold, by what they rest on:")
+    page = write_page(analyse(small_run), comparison).read_text(encoding="utf-8")
+    table = page[page.index('aria-label="Conclusions"') :]
+    table = table[: table.index("</table>")]
+    assert table.count('<th scope="row"') == 1
+    (row,) = (row for row in comparison.conclusions if row.is_judged)
+    assert '; <span class="soft">of both</span>' in table and row.note == "of both", "told apart from what it follows"
+
+
 def test_what_is_only_derived_is_no_published_conclusion(small_run: Run, small_folder: Path) -> None:
     own = '[derived.own-order]\nholds = "raid5 > raid10"\n[fit]'
     (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]", own), encoding="utf-8")
     comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
     assert {row.id: row.verdict for row in comparison.published}["own-order"] == "fails"
     standing = standing_of(comparison)
-    assert standing is not None and standing.headline.startswith("1 of 2 published conclusions hold here")
+    assert standing is not None and standing.headline.startswith("1 of 2 claims of figures hold here")
     assert "own-order" not in {row.id for row in standing.misses}
 
 
@@ -635,7 +653,7 @@ def test_what_is_given_is_shown_with_its_reason_and_counted_nowhere(
     assert {row.id for row in comparison.asked} == {"s-order"}
     standing = standing_of(comparison)
     assert standing is not None and standing.headline == (
-        "1 of 1 published conclusions hold here. 1 of 1 predicted figures lie near the printed ones."
+        "1 of 1 claims of figures hold here. 1 of 1 predicted figures lie near the printed ones."
     )
     assert standing.misses == [] and "bounds" not in standing.details
     drawn = " ".join(svg for figure in figures_of(comparison) for svg in figure.panel_svgs())

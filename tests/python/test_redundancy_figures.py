@@ -14,6 +14,7 @@ from raidlab.errors import InputError
 from raidlab.report.figures import make_figures
 from raidlab.report.figures.chart import Mark
 from raidlab.report.figures.held_points import line_points
+from raidlab.report.page import fill
 from raidlab.report.published import concluded
 from raidlab.results import Run
 from raidlab.study import load_study
@@ -301,6 +302,13 @@ def test_conclusions_need_no_published_figures_and_are_in_the_report(run: Run, f
     assert "conclusion" not in (run.folder / "comparison.csv").read_text(encoding="utf-8").splitlines()[0]
     write_report(run)
     assert (run.folder / "report.html").is_file()
+
+
+def test_what_is_said_of_pairs_stands_behind_a_space() -> None:
+    said = {"tree": "raid5(11)", "volume": "", "members": 11, "efficiency": 0.9, "pair_pricing": "queued"}
+    array = {"name": "raid5", "group": "", **said}
+    page = fill("basis.html.j2", arrays=[array], hardware=[], members=[], metrics=[])
+    assert '</code> <span class="soft">pair: queued</span>' in page.replace("\n", " ")
 
 
 def test_nothing_is_concluded_from_a_target_that_a_check_calls_invalid(run: Run, folder: Path) -> None:

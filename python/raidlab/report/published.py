@@ -86,10 +86,15 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
     asked = published.asked
     failed = [row for row in asked if row.verdict == "fails"]
     if asked:
-        said.append(", ".join(held_counts(asked, "published conclusions hold here")))
+        # A report has a table of conclusions; what a figure claims stands below that figure.
+        kinds = {"published conclusions": [row for row in asked if row.is_conclusion]}
+        kinds["claims of figures"] = [row for row in asked if not row.is_conclusion]
+        there = {what: rows for what, rows in kinds.items() if rows}
+        said.append("; ".join(", ".join(held_counts(rows, f"{what} hold here")) for what, rows in there.items()))
         # Of what was measured nothing was fitted.
         if not is_elsewhere:
-            details.append(f"Conclusions that hold, by what they rest on: {bases_of(asked)}.")
+            what = " and ".join(there)
+            details.append(f"{what[:1].upper()}{what[1:]} that hold, by what they rest on: {bases_of(asked)}.")
     if free:
         word = "measured" if free[0].kind == "measured" else "predicted"
         said.append(f"{_near(free)} of {len(free)} {word} figures lie near the printed ones")

@@ -124,7 +124,7 @@ def _not_run(analysis: Analysis, spec: StudyFigure, target: str) -> str:
     lines += [(line.name, line.arrays) for line in spec.lines]
     # What is only for other targets than its own hardware is no line of the study's.
     own = {target, "original" if analysis.run.study.original else "sim"}
-    asked = {one.name for one in analysis.run.study.array if not one.on or own & set(one.on)}
+    asked = {one.name for one in analysis.run.study.array if any(one.runs_on(engine) for engine in own)}
     missing = {name: None for name, arrays in lines if asked & set(arrays)}
     for name, arrays in lines:
         if any(analysis.swept(target, array=array) for array in arrays):
