@@ -3,7 +3,7 @@
 //! A page that is given back is the next one taken: what lay in order lies against it the next time, and in order again. But
 //! each unit also takes small objects, several of which share a page (what it knows of itself, of its pages and of each of
 //! its accesses), and such a page comes and goes between those of the data, whenever its last object is given back. So
-//! each turn breaks what lay in order into more pieces.
+//! units that end out of turn break what lay in order into more and more pieces.
 //!
 //! Reference: `r10buf_pool_alloc` and `r10buf_pool_free` of Linux 6.12, drivers/md/raid10.c; mm/page_alloc.c (the processor's
 //! list of free pages), and `CONFIG_SLUB_TINY` in mm/slub.c.
@@ -169,6 +169,7 @@ impl UnitMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use raidlab_types::Seed;
 
     const UNIT: u64 = 64 << 10;
 
@@ -190,25 +191,34 @@ mod tests {
     #[test]
     fn units_that_end_out_of_turn_break_what_lay_in_order() {
         let mut memory = UnitMemory::new(2, 4);
-        // In batches of 16, the later half of each before the earlier.
-        let turns: Vec<f64> = (0..8).map(|_| turn(&mut memory, |i| i ^ 8)).collect();
-        println!("{turns:?}");
-        let in_order: Vec<f64> = turns.iter().copied().step_by(2).collect();
-        assert!((in_order[0] - 1.0).abs() < 1e-9, "nobody has had it");
-        assert!(in_order.windows(2).all(|two| two[0] < two[1] && two[1] < 12.0), "{turns:?}");
+        let mut draws = Seed::new(1).draws();
+        let mut units: Vec<u32> = (0..64).map(|_| memory.take(false)).collect();
+        let in_pieces = |memory: &UnitMemory, units: &[u32]| {
+            units.iter().map(|&unit| memory.pieces(unit, 0, UNIT)).sum::<u64>() as f64 / units.len() as f64
+        };
+        assert_eq!(in_pieces(&memory, &units), 1.0);
+        let mut means = Vec::new();
+        for _ in 0..200 {
+            for _ in 0..draws.below(64) {
+                let at = usize_from(draws.below(units.len() as u64));
+                memory.give_back(units.swap_remove(at));
+            }
+            units.resize_with(64, || memory.take(false));
+            means.push(in_pieces(&memory, &units));
+        }
+        assert!(means[..10].iter().any(|mean| (2.0..14.0).contains(mean)), "{means:?}");
+        assert!(means[190..].iter().all(|mean| *mean > 15.0), "{means:?}");
     }
 
     #[test]
     fn no_page_is_handed_out_twice() {
         let mut memory = UnitMemory::new(3, 5);
-        let (mut units, mut state) = (Vec::new(), 1_u64);
+        let (mut units, mut draws) = (Vec::new(), Seed::new(1).draws());
         for _ in 0..2000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let at = usize_from(state >> 40);
-            if units.is_empty() || (at % 2 == 0 && units.len() < 64) {
-                units.push(memory.take(at % 3 == 0));
+            if units.is_empty() || (draws.below(2) == 0 && units.len() < 64) {
+                units.push(memory.take(draws.below(3) == 0));
             } else {
-                memory.give_back(units.swap_remove(at % units.len()));
+                memory.give_back(units.swap_remove(usize_from(draws.below(units.len() as u64))));
             }
             let of_units = units.iter().flat_map(|&unit| &memory.pages[unit as usize * 3..][..3]).flatten().copied();
             let of_objects = memory.small.iter().flat_map(|objects| objects.pages.iter().map(|(_, &(page, _))| page));
