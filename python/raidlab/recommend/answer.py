@@ -88,7 +88,7 @@ def document_of(decision: Decision, study: str, margins: Margins, *, is_cut_shor
         figure=_figure_words(decision),
         percentiles=[goal.key for goal in loaded.need.need.time_goals()],
         has_prices=loaded.need.is_priced,
-        looked_at=len([one for one in decision.candidates if all(miss.need != "at_most" for miss in one.missed)]),
+        looked_at=len([one for one in decision.candidates if one.is_at_hand]),
         simulated=len({one.shape for one in _simulated(decision)}),
         cells=len(decision.cells.seen),
         arrays=[_array(decision, one, one.candidate.number in front, against) for one in found],

@@ -95,11 +95,16 @@ class Contender:
         """Members and spares."""
         return self.shape.members + self.spares
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether there are as many disks as it takes."""
+        return all(short.need != "at_most" for short in self.missed)
+
 
 def enumerate_candidates(loaded: LoadedNeed) -> list[Contender]:
     """Every array that could be built, cheapest first where there are prices, then by disks."""
     found = [candidate for device in range(len(loaded.models)) for candidate in _of_device(loaded, device)]
-    if not any(all(short.need != "at_most" for short in candidate.missed) for candidate in found):
+    if not any(candidate.is_at_hand for candidate in found):
         counts = ", ".join(f"{held.at_most} of {loaded.device_name(i)}" for i, held in enumerate(loaded.need.devices))
         accepted = "levels and members that these disks make, such as raid1 of 2 or raid5 of 3"
         raise loaded.problem(("search",), f"no array that is looked at can be built of {counts}", accepted)

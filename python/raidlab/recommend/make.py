@@ -44,8 +44,7 @@ def make_recommendation(
 
 def _nearest(decision: Decision) -> list[Contender]:
     """Of the disks at hand what was simulated, nearest to the need first."""
-    at_hand = [one for one in decision.candidates if all(miss.need != "at_most" for miss in one.missed)]
-    simulated = [one for one in at_hand if one.shape in decision.standings]
+    simulated = [one for one in decision.candidates if one.is_at_hand and one.shape in decision.standings]
     return sorted(simulated, key=lambda one: (farness(short_of(decision, one)), one.number))
 
 

@@ -172,7 +172,7 @@ def sentence_of(decision: Decision) -> str:
 
 def _failures_words(decision: Decision) -> str:
     """That no array looked at bears so many failures; nothing where one does."""
-    at_hand = [one for one in decision.candidates if all(miss.need != "at_most" for miss in one.missed)]
+    at_hand = [one for one in decision.candidates if one.is_at_hand]
     most = max(one.tolerance for one in at_hand)
     if most >= decision.loaded.need.need.tolerate:
         return ""
