@@ -4,9 +4,11 @@ Purpose: what `raidlab device fit` is for. One device of a kind is fitted; RAID 
 predicted from its file alone, and measured. A cell counts as predicted where the throughput is within the error that
 the file states. Wanted are 90 % of the cells of each kind.
 
-Kinds: `loop` (loop devices over files in memory), `zram`, `file` (files on the disk of the working directory, which
-the members share), `limited` (loop devices that a control group limits to 400 reads and 400 writes a second), and
-`emulated` (spindles of `devices/hdd-7200-bare.toml` on the real clock, 20 times as fast).
+Kinds: `loop` (loop devices over files in memory), `zram`, `file` (files on the disk of the working directory),
+`limited` (loop devices that a control group limits to 400 reads and 400 writes a second), and `emulated` (spindles of
+`devices/hdd-7200-bare.toml` on the real clock, 20 times as fast). The members of the first three share a disk, or the
+processors that are all there is to them, and are predicted as areas of one device; `--apart` predicts them as devices
+of their own, to show what that makes of it.
 
     sudo python benches/fit-end-to-end/run.py [--only loop,zram] [--budget 60s]
 
@@ -56,6 +58,8 @@ SPINDLE_BUDGET_NS = 900_000_000_000
 # Above what a fit and a run take; what takes longer hangs.
 _TIMEOUT_S = 1800.0
 KINDS = ("loop", "zram", "file", "limited", "emulated")
+# Of which members wait for one another.
+SHARING = ("loop", "zram", "file")
 
 
 @dataclass(frozen=True)
@@ -129,8 +133,9 @@ def fitted_spindle() -> dict[str, Any]:
     return fitted_device(samples, "spindle", capacity, "an emulated spindle", 1).document
 
 
-def study_of(kind: str, window: str) -> dict[str, Any]:
+def study_of(kind: str, window: str, *, apart: bool) -> dict[str, Any]:
     """The arrays, as they are predicted and measured."""
+    shared = kind in SHARING and not apart
     live = {"warmup": {"duration": "150ms"}, "measure": {"duration": window}, "repeats": 1, "member_size": "256MiB"}
     spindle = {"device": str(SPINDLE), "speed": SPEED, "measure": {"duration": "30s"}, "repeats": 1}
     return {
@@ -140,12 +145,19 @@ def study_of(kind: str, window: str) -> dict[str, Any]:
         "array": [{"name": name, "tree": tree} for name, tree in LEVELS.items()],
         "workload": [{"name": name, "read": read, "size": size} for name, read, size in LOADS],
         "load": {"depths": DEPTHS},
-        "sim": {"device": "./mine.toml", "warmup": {"requests": 500}, "measure": {"requests": 5000}},
+        "sim": {
+            "device": "./mine.toml",
+            "one_device": shared,
+            "warmup": {"requests": 500},
+            "measure": {"requests": 5000},
+        },
         **({"emulated": spindle} if kind == "emulated" else {"live": live}),
     }
 
 
-def measured(kind: str, budget: str, place: Path) -> tuple[float, dict[tuple[str, str, int], tuple[float, float]]]:
+def measured(
+    kind: str, budget: str, place: Path, *, apart: bool
+) -> tuple[float, dict[tuple[str, str, int], tuple[float, float]]]:
     """The error that the file states; of every cell what was predicted and what was measured, in requests a second."""
     file, study = place / "mine.toml", place / "study.toml"
     with contextlib.ExitStack() as made:
@@ -157,7 +169,7 @@ def measured(kind: str, budget: str, place: Path) -> tuple[float, dict[tuple[str
             given_up = ["--destroy", rig.target] if rig.destroy else []
             fit = ["device", "fit", rig.target, *given_up, "--quick", "--budget", budget, "--out", file]
             document = raidlab(*fit, inside=rig.inside, timeout_s=_TIMEOUT_S)
-        study.write_text(toml_text(study_of(kind, rig.window)), encoding="utf-8")
+        study.write_text(toml_text(study_of(kind, rig.window, apart=apart)), encoding="utf-8")
         words = [word for one in ["sim", *rig.on] for word in ("--on", one)]
         words += [word for one in rig.on if rig.destroy for word in ("--destroy", one)]
         raidlab("run", study, *words, "--out", place / "runs", inside=rig.inside, timeout_s=_TIMEOUT_S)
@@ -192,6 +204,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(KINDS), help="some of the kinds, with commas between")
     parser.add_argument("--budget", default="40s", help="how long a device is measured to be fitted")
+    parser.add_argument("--apart", action="store_true", help="predict members that share something as devices apart")
     parser.add_argument("--each", action="store_true", help="print every cell")
     words = parser.parse_args()
     parse_time_ns(words.budget)
@@ -199,7 +212,7 @@ def main() -> int:
     for kind in words.only.split(","):
         try:
             with folder("/tmp") as place:
-                stated, rates = measured(kind, words.budget, place)
+                stated, rates = measured(kind, words.budget, place, apart=words.apart)
         except UnavailableError as error:
             print(f"{kind:9} left out: {error}", flush=True)
             continue

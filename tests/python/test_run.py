@@ -262,3 +262,27 @@ def test_requests_at_the_target_are_its_throughput_in_requests(small_run: Run) -
     known = [row.held for row in found if row.held is not None and row.held.throughput_mb_s is not None]
     assert known and all(one.iops == pytest.approx((one.throughput_mb_s or 0) * 1e6 / 8192) for one in known)
     assert {row.array: row.point.failures_borne for row in found} == {"raid0": 0, "raid5": 1, "raid10": 1}
+
+
+def test_members_of_one_device_share_it(tmp_path: Path) -> None:
+    """Four areas of one device (eight operations at a time, 100 us each) do together what it does; each is a fourth."""
+    study = tmp_path / "study.toml"
+    arrays = {"raid0": "raid0(4)", "raid10": "raid10(4)", "raid5": "raid5(4)", "one": "raid0(1)"}
+    study.write_text(
+        'name = "areas"\ntitle = "Areas of one device"\n'
+        + "".join(f'[[array]]\nname = "{name}"\ntree = "{tree}"\n' for name, tree in arrays.items())
+        + '[[workload]]\nname = "reads"\nread = 1.0\nsize = "4KiB"\n'
+        '[[workload]]\nname = "writes"\nread = 0.0\nsize = "4KiB"\n'
+        '[load]\ndepths = [32]\n[sim]\ndevice = "fixed-100us"\none_device = true\n',
+        encoding="utf-8",
+    )
+    run = run_study(study, out=tmp_path / "runs")
+    found = {(row["array"], row["workload"]): row for row in analyse(run).table.iter_rows(named=True)}
+    assert [found[name, "reads"]["iops"] for name in arrays] == pytest.approx([80_000] * 4, rel=0.01)
+    writes = {name: found[name, "writes"]["iops"] for name in arrays}
+    expected = {"raid0": 80_000, "raid10": 40_000, "raid5": 20_000, "one": 80_000}
+    assert writes == {name: pytest.approx(rate, rel=0.02) for name, rate in expected.items()}
+    whole, areas = (run.cells.filter(pl.col("array") == name)["user_bytes"][0] for name in ("one", "raid0"))
+    assert 0 <= whole - areas < 4 << 20
+    assert areas % (4 << 20) == 0
+    assert run.members.group_by("cell").len()["len"].unique().to_list() == [1]

@@ -367,7 +367,7 @@ impl Outages {
         if self.is_gone(leaf) {
             return Err(OpError::MemberGone);
         }
-        let Some((kind, extent)) = array.moves(id) else { return Ok(()) };
+        let Some((_, kind, extent)) = array.moves(id) else { return Ok(()) };
         let met = |&(_, lba): &(LeafId, Lba)| lba;
         let mut within = self.unreadable.range((leaf, extent.lba)..(leaf, extent.end())).map(met);
         match kind {

@@ -59,7 +59,7 @@ impl Driver {
         while let Some(op) = self.array.poll_op() {
             self.flying.push_back(match op {
                 ArrayOp::Device(op) => {
-                    assert_eq!(self.array.moves(op.id), Some((op.kind, op.extent)));
+                    assert_eq!(self.array.moves(op.id), Some((op.leaf, op.kind, op.extent)));
                     self.moved[usize::from(op.kind == OpKind::Write)] += op.extent.sectors;
                     (op.id, Some(op.leaf))
                 }
@@ -282,7 +282,7 @@ fn a_member_that_is_rebuilt_is_written() {
     let mut written = 0;
     driver.write(2, 64 * CHUNK, 4 * CHUNK);
     while let Some((id, _)) = driver.flying.pop_front() {
-        if let Some((OpKind::Write, Extent { sectors, .. })) = driver.array.moves(id) {
+        if let Some((_, OpKind::Write, Extent { sectors, .. })) = driver.array.moves(id) {
             written += sectors;
         }
         driver.array.handle_op_done(Instant::ZERO, id, Ok(()));

@@ -57,6 +57,9 @@ pub struct CellSpec<W: LiveWords> {
     pub policy: Policy,
     /// One a leaf, or one for all: device models, or targets.
     pub members: Vec<serde_json::Value>,
+    /// Simulator: all members are areas of the one device, each of so many bytes.
+    #[serde(default)]
+    pub area_bytes: Option<u64>,
     /// Leaves that are not there.
     #[serde(default)]
     pub missing: Vec<u32>,
@@ -190,6 +193,7 @@ impl<W: LiveWords> CellSpec<W> {
             tree: self.tree,
             policy: self.policy,
             devices,
+            area_bytes: self.area_bytes,
             pair_pricing: self.pair_pricing,
             missing: self.missing,
             events: self.events,

@@ -50,6 +50,7 @@ fn live_config(spec: Cell) -> Result<LiveConfig, SpecError> {
         ("host", spec.host != HostSpec::default()),
         ("path", spec.path != PathSpec::default()),
         ("fill_caches", spec.fill_caches),
+        ("area_bytes", spec.area_bytes.is_some()),
     ];
     for (key, is_said) in of_models {
         if is_said {

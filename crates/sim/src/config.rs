@@ -77,6 +77,8 @@ pub struct SimConfig {
     pub policy: Policy,
     /// One device a leaf in depth-first order, or one for all.
     pub devices: Vec<DeviceSpec>,
+    /// All members are areas of one device, side by side and of so many bytes: they wait for one another.
+    pub area_bytes: Option<u64>,
     /// How read-modify-write pairs are priced.
     pub pair_pricing: PairPricing,
     /// Members that are not there.

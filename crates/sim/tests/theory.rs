@@ -10,7 +10,7 @@ mod common;
 use common::{closed, device, fixed, random, rate, requests, workload};
 use raidlab_array::{MirrorRead, Rotation, Tree};
 use raidlab_load::{ArrivalSpec, LoadSpec};
-use raidlab_sim::{run, HostSpec};
+use raidlab_sim::{run, HostSpec, SimConfig};
 
 const CHUNK: u64 = 64 << 10;
 
@@ -138,4 +138,58 @@ fn mistakes_name_the_key() {
     let mut config = base();
     config.workload = workload(r#"{"size": {"kind": "exponential", "mean": 1e15}, "address": {"kind": "uniform"}}"#);
     assert_eq!(key(config), "workload.size.mean");
+}
+
+#[test]
+fn members_on_one_device_share_its_time() {
+    let on_one = |tree, read_fraction, depth| {
+        let config = closed(tree, fixed(100.0), random(read_fraction, 4096), depth);
+        let result = run(&SimConfig { area_bytes: Some(1 << 26), ..config }).unwrap();
+        assert_eq!(result.members.len(), 1, "there is one device");
+        let busy = result.members[0].totals.busy_ns as f64 / result.recorder.elapsed().as_ns() as f64;
+        assert!((busy - 1.0).abs() < 1e-3, "it is busy {busy} of the time");
+        rate(&result)
+    };
+    let raid5 = || Tree::parity(1, 4, CHUNK, Rotation::LeftSymmetric);
+    // Of four members a small write reads two and writes two, whichever way its parity is had.
+    let cases = [
+        (Tree::raid0(4, CHUNK), 1.0, 1.0),
+        (Tree::raid10(2, CHUNK), 1.0, 1.0),
+        (Tree::raid10(2, CHUNK), 0.0, 2.0),
+        (raid5(), 1.0, 1.0),
+        (raid5(), 0.0, 4.0),
+    ];
+    for (tree, read_fraction, operations) in cases {
+        let found = on_one(tree, read_fraction, 16);
+        assert!((found * operations / 10_000.0 - 1.0).abs() < 1e-3, "{found} a second, {operations} operations each");
+    }
+}
+
+/// The copies of a mirror on one disk lie half a disk apart, so a stream of writes moves the arm for each.
+#[test]
+fn members_on_one_disk_lie_apart() {
+    let text = r#"{"read": 0, "size": {"kind": "fixed", "bytes": 65536}, "address": {"kind": "sequential"}}"#;
+    let mirror = closed(Tree::raid1(2), device("hdd-7200-bare"), workload(text), 1);
+    let apart = run(&mirror).unwrap();
+    let on_one = run(&SimConfig { area_bytes: Some(apart.user_bytes / 2 >> 20 << 20), ..mirror }).unwrap();
+    assert!(rate(&on_one) < 0.5 * rate(&apart), "{} and {} a second", rate(&on_one), rate(&apart));
+    assert_eq!(on_one.user_bytes, apart.user_bytes / 2 >> 20 << 20);
+    let seeks = |result: &raidlab_sim::SimResult| result.members.iter().map(|one| one.totals.seek_ns).sum::<u64>();
+    assert!(seeks(&on_one) > 10 * seeks(&apart));
+}
+
+#[test]
+fn members_on_one_device_do_not_fail_alone() {
+    let mut config = closed(Tree::raid0(2, CHUNK), fixed(100.0), random(1.0, 4096), 1);
+    config.area_bytes = Some(1 << 20);
+    config.policy.merge_bytes = 1 << 20;
+    assert_eq!(run(&config).unwrap_err().key, "policy");
+    config.policy.merge_bytes = 0;
+    config.devices = vec![fixed(100.0), fixed(100.0)];
+    assert_eq!(run(&config).unwrap_err().key, "members");
+    config.devices.truncate(1);
+    for bytes in [0, 513, u64::MAX] {
+        config.area_bytes = Some(bytes);
+        assert_eq!(run(&config).unwrap_err().key, "area_bytes");
+    }
 }

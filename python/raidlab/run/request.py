@@ -120,7 +120,9 @@ def _parts(
         path = data_path(section, cell.array, loaded.geometry.trees[cell.array.name], count)
         # What is not said is not done: cells of studies that wait for nothing are as they were.
         fills = fills_caches(section, quick=quick) or None
-        request = request.model_copy(update={"host": section.host, "path": path, "fill_caches": fills})
+        area = loaded.geometry.device(cell.target, cell.array.name).capacity_bytes if section.one_device else None
+        more = {"host": section.host, "path": path, "fill_caches": fills, "area_bytes": area}
+        request = request.model_copy(update=more)
         if count:
             request = with_streams(request, loaded, cell, section, sector_bytes=sector_bytes, quick=quick)
     return parts_of(request)

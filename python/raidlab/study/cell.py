@@ -231,6 +231,7 @@ class ArrayCell(Table):
     tree: Opaque
     policy: CellPolicy = CellPolicy()
     members: list[Opaque]
+    area_bytes: int | None = None
     missing: list[int] = []
     events: list[MemberEvent] = []
     rebuild: Rebuild | None = None

@@ -80,6 +80,8 @@ class Geometry:
     trees: dict[str, Tree] = field(default_factory=dict)
     devices: dict[str, DeviceModel] = field(default_factory=dict)
     own_devices: dict[str, DeviceModel] = field(default_factory=dict)
+    shared: set[str] = field(default_factory=set)
+    """Targets on which all members of an array are areas of one device."""
     user_bytes: dict[str, dict[str, int]] = field(default_factory=dict)
     """By target of modelled devices, and array."""
     broken: set[int] = field(default_factory=set)
@@ -94,8 +96,10 @@ class Geometry:
         return _tree_facts(self._written[array][1], member_bytes, sector_bytes).copy()
 
     def device(self, target: str, array: str) -> DeviceModel:
-        """The model of an array's members on a target of modelled devices."""
-        return self.own_devices.get(array) or self.devices[target]
+        """The model of an array's members on a target of modelled devices, as large as a member is."""
+        model = self.own_devices.get(array) or self.devices[target]
+        tree = self.trees.get(array) if target in self.shared else None
+        return model if tree is None else model.area(count_leaves(tree))
 
 
 @lru_cache(maxsize=4096)
@@ -250,6 +254,8 @@ def _load_devices(parts: ValidParts, file: Path, geometry: Geometry, report: Rep
 
     for target, section in (("sim", parts.sim), ("original", parts.original), ("emulated", parts.emulated)):
         load(None if section is None else section.device, (target,), geometry.devices, target)
+        if isinstance(section, Modelled) and section.one_device:
+            geometry.shared.add(target)
     for index, array in parts.arrays.items():
         load(array.device, ("array", index), geometry.own_devices, array.name)
     emulated = parts.emulated
@@ -277,20 +283,14 @@ def _parse_trees(parts: ValidParts, geometry: Geometry, report: Report) -> None:
         geometry.trees.setdefault(array.name, tree)
 
 
-def _members(parts: ValidParts, geometry: Geometry) -> dict[str, tuple[int, int]]:
-    """Member size and sector of every target whose section is sound."""
-    sizes = {target: (model.capacity_bytes, model.sector_bytes) for target, model in geometry.devices.items()}
-    if parts.live is not None:
-        sizes["live"] = (parts.live.member_size, parts.live.sector)
-    return sizes
-
-
 def _check_shapes(parts: ValidParts, geometry: Geometry, report: Report) -> None:
     """Chunks against sectors, requests against volumes."""
     from raidlab import _core
 
-    members = _members(parts, geometry)
-    sector = max((size[1] for size in members.values()), default=DEFAULT_SECTOR_BYTES)
+    # Member size and sector of every target whose section is sound.
+    live = {} if parts.live is None else {"live": (parts.live.member_size, parts.live.sector)}
+    sectors = [model.sector_bytes for model in geometry.devices.values()] + [sector for _, sector in live.values()]
+    sector = max(sectors, default=DEFAULT_SECTOR_BYTES)
     volume_bytes: dict[str, int] = {}
     for index, array in parts.arrays.items():
         tree = geometry.trees.get(array.name)
@@ -299,10 +299,11 @@ def _check_shapes(parts: ValidParts, geometry: Geometry, report: Report) -> None
         if _has_misfits(array, tree, sector, ("array", index, "tree"), report):
             continue
         own = geometry.own_devices.get(array.name)
-        for target, shape in members.items():
+        for target in [*geometry.devices, *live]:
             if not array.runs_on(target):
                 continue
-            member_bytes, sector_bytes = (own.capacity_bytes, own.sector_bytes) if own is not None else shape
+            model = geometry.device(target, array.name) if target in geometry.devices else own
+            member_bytes, sector_bytes = (model.capacity_bytes, model.sector_bytes) if model else live[target]
             try:
                 facts = geometry.facts(array.name, member_bytes, sector_bytes)
             except _core.CellError as error:

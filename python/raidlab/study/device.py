@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from raidlab.study.table_file import read_named, shown_file
 from raidlab.study.words import without_control
 
 DEFAULT_SECTOR_BYTES = 512
+# Where partitions begin.
+_PARTITION_BYTES = 1 << 20
 # Tables of figures that a model is held to: printed of the device, and measured but not used for a fit.
 FIGURES = ("published", "held_out")
 # Of `[power]`, and more than any device draws.
@@ -80,6 +82,13 @@ class DeviceModel:
     """Figures that were measured of it and not used when it was fitted, in the form of `published`."""
     fit: Mapping[str, Plain] = field(default_factory=dict, compare=False)
     """How well it was fitted (`raidlab device fit`)."""
+
+    def area(self, count: int) -> DeviceModel:
+        """One of so many areas side by side: whole MiB, as partitions are, where there is as much."""
+        whole = self.capacity_bytes // count
+        step = max(_PARTITION_BYTES, self.sector_bytes)
+        step = step if whole >= step else self.sector_bytes
+        return replace(self, capacity_bytes=whole // step * step)
 
     @property
     def sheet(self) -> dict[str, Plain]:

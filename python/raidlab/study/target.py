@@ -240,6 +240,8 @@ class Modelled(Table):
     """A device file, by name (``hdd-7200``) or path, or a table of its keys."""
     hardware: Line | None = None
     """What it is called in reports; the device's name when left out."""
+    one_device: bool = False
+    """Whether all members of an array are areas of one such device, side by side, and wait for one another."""
     parameters: Line | None = None
     """A file of parameters, by name (``original/amdahl5890``) or path; ``"$name"`` in this table stands for one."""
     host: HostCost | None = None

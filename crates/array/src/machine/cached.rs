@@ -8,7 +8,7 @@ use super::stripe_cache::{RowOp, StripeCache};
 use super::{join, Array, ArrayOp, Event, OF_ARRAY};
 use crate::policy::{MemberState, WriteAfter};
 use raidlab_types::number::u32_from;
-use raidlab_types::{Extent, OpError, OpKind, Operation, RequestKind};
+use raidlab_types::{Extent, LeafId, OpError, OpKind, Operation, RequestKind};
 
 /// Operations of the cache of volume v have the number of a window that there never is: this less v.
 const LAST_WINDOW: u32 = u32::MAX;
@@ -149,9 +149,9 @@ impl Array {
     }
 
     /// See [`Array::moves`].
-    pub(super) fn cached_moves(&self, volume: usize, slot: u32) -> Option<(OpKind, Extent)> {
+    pub(super) fn cached_moves(&self, volume: usize, slot: u32) -> Option<(LeafId, OpKind, Extent)> {
         match self.cache(volume).op(slot) {
-            RowOp::Device { kind, extent, .. } => Some((kind, extent)),
+            RowOp::Device { leaf, kind, extent, .. } => Some((leaf, kind, extent)),
             RowOp::Compute { .. } => None,
         }
     }

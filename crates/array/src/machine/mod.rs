@@ -444,19 +444,19 @@ impl Array {
         }
     }
 
-    /// What the device operation `id` does, and to which sectors of the member's data area (superblocks lie beyond); `None` if
-    /// it is a computation.
+    /// What the device operation `id` does, on which member, and to which sectors of its data area (superblocks lie beyond);
+    /// `None` if it is a computation.
     #[inline]
-    pub fn moves(&self, id: OpId) -> Option<(OpKind, Extent)> {
+    pub fn moves(&self, id: OpId) -> Option<(LeafId, OpKind, Extent)> {
         let (window, node) = split(id);
         if let Some(volume) = self.volume_of_cache(window) {
             return self.cached_moves(volume, node);
         }
         if window == SUPERBLOCKS {
-            return Some((OpKind::Write, Extent::new(Lba::MAX - 1, 1)));
+            return Some((node, OpKind::Write, Extent::new(Lba::MAX - 1, 1)));
         }
         match self.windows[window as usize].plan.node(node as usize) {
-            NodeView::Device(device) => Some((device.kind, device.extent)),
+            NodeView::Device(device) => Some((device.leaf, device.kind, device.extent)),
             NodeView::Compute(..) => None,
         }
     }

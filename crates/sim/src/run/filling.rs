@@ -35,7 +35,7 @@ impl CacheFilling {
         if !config.fill_caches || !warms_up || has_times || !config.workload.writes() {
             return None;
         }
-        let is_there = |leaf: &u32| !config.missing.contains(leaf);
+        let is_there = |leaf: &u32| config.area_bytes.is_some() || !config.missing.contains(leaf);
         let room = |leaf: &u32| devices[*leaf as usize].write_cache_extents();
         let leaves = 0..u32_from(devices.len());
         let members: Vec<u32> = leaves.filter(is_there).filter(|leaf| room(leaf) > 0).collect();

@@ -26,7 +26,7 @@ use raidlab_load::streams::Carry;
 use raidlab_load::trace::Replay;
 use raidlab_load::{Generator, RequestLog};
 use raidlab_types::number::{u32_from, usize_from};
-use raidlab_types::{Duration, Instant, OpId, Operation, Request, RequestKind, RequestTag, SpecError};
+use raidlab_types::{Duration, Instant, LeafId, OpId, Operation, Request, RequestKind, RequestTag, SpecError};
 use set_up::{files, recorded, replaying, requests, streams};
 use std::ops::ControlFlow;
 use turns::Turns;
@@ -63,7 +63,10 @@ struct Sim<'o, L: Generator, O: Observer> {
     now: Instant,
     array: Array,
     load: L,
+    /// One a member, or the one of which all members are areas.
     devices: Vec<Device>,
+    /// How long such an area is.
+    area_sectors: Option<u64>,
     timers: Timers,
     /// None where nothing but the disks costs time.
     walks: Option<Walks>,
@@ -466,9 +469,30 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
         }
         self.observer.operation(self.now, op);
         self.ledger.start();
-        let leaf = op.leaf;
-        self.devices[leaf as usize].handle_op(self.now, *op);
-        self.schedule(leaf);
+        let (device, mut op) = (self.device_of(op.leaf), *op);
+        if let Some(sectors) = self.area_sectors {
+            op.extent.lba += u64::from(op.leaf) * sectors;
+        }
+        self.devices[device as usize].handle_op(self.now, op);
+        self.schedule(device);
+    }
+
+    /// Which device a member is on.
+    #[inline]
+    fn device_of(&self, leaf: LeafId) -> u32 {
+        if self.area_sectors.is_some() {
+            return 0;
+        }
+        leaf
+    }
+
+    /// Whose operation a device has completed.
+    #[inline]
+    fn leaf_of(&self, device: u32, id: OpId) -> LeafId {
+        match self.area_sectors {
+            None => device,
+            Some(_) => self.array.moves(id).map_or(device, |(leaf, ..)| leaf),
+        }
     }
 
     /// Takes note of what the block layer has asked of members.
@@ -488,11 +512,12 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     }
 
     #[inline]
-    fn poll_device(&mut self, leaf: u32) {
+    fn poll_device(&mut self, device: u32) {
         // One completion a turn: what follows from it at this instant may change what the device does next.
-        if let Some(done) = self.devices[leaf as usize].poll_done(self.now) {
+        if let Some(done) = self.devices[device as usize].poll_done(self.now) {
             self.observer.completion(self.now, done.id);
             self.ledger.complete();
+            let leaf = self.leaf_of(device, done.id);
             if self.blocks.is_some() {
                 self.complete_all(leaf, done.id);
             } else if self.walks.is_some() {
@@ -502,7 +527,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
                 self.array.handle_op_done(self.now, done.id, outcome);
             }
         }
-        self.schedule(leaf);
+        self.schedule(device);
     }
 
     /// Every operation that rode on the request is done.
@@ -521,16 +546,16 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
 
     /// An operation goes back from its member to the array.
     fn come_back(&mut self, leaf: u32, id: OpId) {
-        let Some((kind, extent)) = self.array.moves(id) else { return };
+        let Some((_, kind, extent)) = self.array.moves(id) else { return };
         let bytes = extent.sectors * self.sector_bytes;
         let outcome = self.outages.outcome(&self.array, id, leaf);
         self.walk(|paths| paths.member(leaf, kind).up, bytes, true, Continuation::Completed(id, outcome));
     }
 
     #[inline]
-    fn schedule(&mut self, leaf: u32) {
-        let at = self.devices[leaf as usize].poll_timeout().unwrap_or(Instant::MAX);
-        self.timers.set(leaf, at);
+    fn schedule(&mut self, device: u32) {
+        let at = self.devices[device as usize].poll_timeout().unwrap_or(Instant::MAX);
+        self.timers.set(device, at);
     }
 
     /// What took no time is over: what follows from it.
@@ -561,7 +586,7 @@ impl<L: Generator, O: Observer> Sim<'_, L, O> {
     fn result(mut self, interrupted: bool) -> SimResult {
         let layout = self.array.layout();
         let (sector_bytes, user_sectors) = (layout.sector_bytes(), layout.user_sectors());
-        let sectors = |leaf: u32| self.devices[leaf as usize].capacity_sectors();
+        let sectors = |leaf: u32| self.devices[self.device_of(leaf) as usize].capacity_sectors();
         let rebuilds = self.outages.results(self.now, &self.array, sectors);
         let scrubs = self.outages.scrub_results(self.now, &self.array);
         let now = self.now;

@@ -8,6 +8,7 @@ use crate::cache::Cache;
 use crate::config::{HostSpec, SimConfig};
 use crate::conserve::Ledger;
 use crate::events::Timers;
+use crate::path::Phase;
 use crate::walks::Walks;
 use raidlab_array::{Array, Layout, Outages};
 use raidlab_device::{Device, DeviceSpec};
@@ -99,6 +100,29 @@ fn devices(config: &SimConfig, leaves: usize) -> Result<(Vec<Device>, u32), Spec
     Ok((built, sector_bytes))
 }
 
+/// How long the area of a member is, where all are areas of one device.
+fn area_of(config: &SimConfig, device: &Device, sector_bytes: u64) -> Result<Option<u64>, SpecError> {
+    let Some(bytes) = config.area_bytes else { return Ok(None) };
+    let on_a_bus = config.path.member_path.iter().any(|visit| visit.phase == Phase::Bus);
+    let not_with = [
+        ("events", !config.events.is_empty()),
+        ("rebuild", config.rebuild.is_some()),
+        ("path.member_path", on_a_bus),
+        ("policy", config.policy.merge_bytes > 0 || config.policy.plug),
+    ];
+    if let Some((key, _)) = not_with.into_iter().find(|&(_, is_there)| is_there) {
+        let message = "does not go with members that are areas of one device; accepted: no events, rebuilds, buses or \
+                       merging there, or a device a member";
+        return Err(SpecError::new(key, message));
+    }
+    let longest = device.capacity_sectors() / config.tree.leaves() as u64 * sector_bytes;
+    if bytes == 0 || bytes % sector_bytes > 0 || bytes > longest {
+        let message = format!("{bytes}; accepted: a multiple of {sector_bytes}, at most {longest}");
+        return Err(SpecError::new("area_bytes", message));
+    }
+    Ok(Some(bytes / sector_bytes))
+}
+
 /// The cache of each volume; empty where none has one.
 fn caches(config: &SimConfig, layout: &Layout) -> Result<Vec<Option<Cache>>, SpecError> {
     let (specs, sector_bytes) = (&config.path.caches, u64::from(layout.sector_bytes()));
@@ -129,8 +153,13 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
         observer: &'o mut O,
     ) -> Result<Self, SpecError> {
         config.tree.validate()?;
-        let (mut devices, sector_bytes) = devices(config, config.tree.leaves())?;
-        let sizes: Vec<u64> = devices.iter().map(Device::capacity_sectors).collect();
+        let leaves = config.tree.leaves();
+        let (mut devices, sector_bytes) = devices(config, config.area_bytes.map_or(leaves, |_| 1))?;
+        let area_sectors = area_of(config, &devices[0], u64::from(sector_bytes))?;
+        let sizes: Vec<u64> = match area_sectors {
+            Some(sectors) => vec![sectors; leaves],
+            None => devices.iter().map(Device::capacity_sectors).collect(),
+        };
         let layout = Layout::new(&config.tree, &sizes, sector_bytes)?;
         let seed = Seed::new(config.seed).named("load");
         let mut load = load(config, layout.volumes(), sector_bytes, seed)?;
@@ -150,7 +179,7 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
         let outages =
             Outages::new(&mut array, &config.missing, &config.events, config.rebuild, Seed::new(config.seed))?;
         let walk_seed = Seed::new(config.seed).named("walks");
-        let walks = Walks::new(&config.path, &config.host, volumes, devices.len(), walk_seed, L::WORKS)?;
+        let walks = Walks::new(&config.path, &config.host, volumes, leaves, walk_seed, L::WORKS)?;
         for (leaf, device) in (0..).zip(&mut devices) {
             if let Some(bus) = walks.as_ref().and_then(|walks| walks.bus(leaf)) {
                 let place = |e: SpecError| SpecError::new(format!("members[{leaf}].{}", e.key), e.message);
@@ -166,6 +195,7 @@ impl<'o, L: Generator, O: Observer> Sim<'o, L, O> {
             load,
             timers: Timers::new(devices.len(), merging),
             devices,
+            area_sectors,
             walks,
             blocks,
             issue_cost: Duration::from_s_f64(config.host.issue_us / 1e6),

@@ -60,6 +60,7 @@ pub(crate) fn closed(tree: Tree, device: DeviceSpec, workload: WorkloadSpec, dep
         tree,
         policy: Policy::default(),
         devices: vec![device],
+        area_bytes: None,
         pair_pricing: PairPricing::Queued,
         missing: vec![],
         events: vec![],

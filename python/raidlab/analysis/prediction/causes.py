@@ -137,7 +137,7 @@ def shared_disks(evidence: Evidence) -> Iterator[Cause]:
                 "slower",
                 f"Its {len(names)} members lie on {len(disks)} disk{'s' if len(disks) > 1 else ''} "
                 f"({', '.join(sorted(disks))}); the twin's have one each.",
-                "Give each member a disk of its own.",
+                "Give each member a disk of its own; 'one_device = true' in a study's [sim] predicts them as they are.",
             )
 
 

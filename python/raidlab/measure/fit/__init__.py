@@ -523,7 +523,7 @@ def _notes(found: FittedDevice) -> Iterator[str]:
     if busiest.processor_share > _BUSY_WARNED:
         yield (
             f"a processor was busy for {100 * busiest.processor_share:.0f} % of '{busiest.situation.name}': members "
-            "that share it will wait for one another, which the model does not know"
+            "that share it will wait for one another; 'one_device = true' in [sim] predicts that"
         )
     warning = fit_warning("the device", {"error_percent": found.error_percent})
     if warning is not None:
