@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import html
 import io
+import itertools
 import json
 import math
 import random
@@ -668,6 +669,20 @@ def test_the_page_alone_says_what_would_change_the_answer() -> None:
     assert f"<b>{first}</b> stays the answer unless" in page
     assert all(turn["words"].split(" (")[0] in page for turn in answer["turns"])
     assert any(turn["axis"] in ("read", "depth") for turn in answer["turns"]) or answer["unturned"]
+
+
+def test_what_was_confirmed_has_an_interval_whatever_the_order_of_its_repeats(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten seeds whose figures happen to rise are as independent as any others."""
+    rising = itertools.count()
+    monkeypatch.setattr("raidlab.recommend.answer.log_rate", lambda _run: 5 + 0.001 * next(rising))
+    answer = api.recommend(need(need={"p90": "12ms"}, effort={"confirm": 10}))
+    ranked = [one for one in answer["arrays"] if one["rank"] is not None and one["figures"] is not None]
+    assert all(one["figures"]["requests_per_s_interval"] for one in ranked[:3])  # type: ignore[index]
+    assert not any("not independent" in (one["against_first"] or "") for one in ranked)
+    print_recommendation({**answer, "arrays": ranked[:3]})
+    assert "of the search alone" not in capsys.readouterr().out
 
 
 def test_each_of_several_workloads_has_its_own_figures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,7 +37,7 @@ from raidlab.results.recommendation import (
     RecommendedArray,
     Relaxation,
 )
-from raidlab.stats import compare, corrected, mean_interval, ratio_interval
+from raidlab.stats import compare, corrected, mean_interval
 from raidlab.study.device import fit_error_percent, fit_warning
 from raidlab.study.units import format_time_ns
 
@@ -164,7 +164,8 @@ def _figures(decision: Decision, found: _Found) -> ArrayFigures | None:
     if not runs:
         return None
     of_figure = decision.seen(candidate, decision.figure, confirms=bool(confirmed)) or runs
-    interval = mean_interval(found.rates) if confirmed and found.rates else None
+    # Each run has a seed of its own.
+    interval = mean_interval(found.rates, independent=True) if confirmed and found.rates else None
     within = {}
     for goal in decision.loaded.need.need.time_goals():
         timed = decision.seen(candidate, goal.kind, confirms=bool(confirmed))
@@ -192,7 +193,7 @@ def _against_first(decision: Decision) -> dict[Shape, str]:
     if len(rates) < 2 or not all(rates.values()):
         return {}
     first, *others = rates
-    differences = {array_name(shape): compare(rates[shape], rates[first]) for shape in others}
+    differences = {array_name(shape): compare(rates[shape], rates[first], independent=True) for shape in others}
     told = corrected(differences)
     return {shape: str(told[array_name(shape)]).rstrip(".") for shape in others}
 
@@ -210,7 +211,8 @@ def _beats(one: _Found, other: _Found, margin: float) -> bool:
     costs, losses = (a.cost or a.disks, b.cost or b.disks), (a.loss_per_year or 0.0, b.loss_per_year or 0.0)
     if costs[0] > costs[1] or losses[0] > losses[1]:
         return False
-    low, high = (1.0, 1.0) if a.shape == b.shape else ratio_interval(one.searched, other.searched) or (0.0, math.inf)
+    ratio = compare(one.searched, other.searched, independent=True).ratio.interval
+    low, high = (1.0, 1.0) if a.shape == b.shape else ratio or (0.0, math.inf)
     is_cheaper = costs[0] < costs[1] or losses[0] < losses[1]
     if low > 1:
         return True

@@ -74,7 +74,7 @@ def goal_turns(decision: Decision) -> Iterator[AnswerTurn]:
         each = [max(percentile_ns([run], at, goal.percentile) or 0 for at in works) for run in runs]
         if each:
             whole = max(percentile_ns(runs, at, goal.percentile) or 0 for at in works)
-            interval = mean_interval([float(one) for one in each])
+            interval = mean_interval([float(one) for one in each], independent=True)
             yield _goal_turn(decision, goal.key, goal.within_ns, whole, interval, how="simulated")
     yield from _price_turns(decision)
 

@@ -35,7 +35,12 @@ _ROUNDING = 1e-12
 
 
 def student(
-    values: Sequence[float], confidence: float = CONFIDENCE, *, tail: TailIndex | None = None, symmetric: bool = False
+    values: Sequence[float],
+    confidence: float = CONFIDENCE,
+    *,
+    tail: TailIndex | None = None,
+    symmetric: bool = False,
+    independent: bool = False,
 ) -> Answer:
     """The mean of repeats, with its interval.
 
@@ -50,6 +55,9 @@ def student(
         themselves that what they are means of has no finite variance. A heavy one widens the interval.
     symmetric : bool
         True of differences between things that are alike in kind: the interval follows no skewness they show.
+    independent : bool
+        True of repeats of which that is known, such as simulated ones with a seed each: their order, which looks like
+        that of dependent ones in one case of twenty, is not asked.
 
     Returns
     -------
@@ -82,7 +90,7 @@ def student(
             f"The tail index of the requests is {tail.index:.2f}, at most {tail.high:.2f}; from {NOT_FINITE} on the "
             "variance is not finite and the mean has no interval. A percentile has one.",
         )
-    if (sentence := order_sentence(values)) is not None:
+    if not independent and (sentence := order_sentence(values)) is not None:
         return no(Reason.NOT_INDEPENDENT, sentence)
     variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
     # A few means of heavy-tailed requests are seldom as far apart as they can be.
@@ -111,7 +119,7 @@ def order_sentence(values: Sequence[float]) -> str | None:
     return f"Neighbours among the {n} repeats are more alike than independent ones would be (p = {alike:.2g})."
 
 
-def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
+def mean_interval(values: Sequence[float], *, independent: bool = False) -> tuple[float, float] | None:
     """The 95 % interval of the mean of repeats; None where `student` gives none.
 
     Examples
@@ -120,7 +128,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
     >>> round(low, 1), round(high, 1)
     (-1.7, 23.7)
     """
-    return student(values).interval
+    return student(values, independent=independent).interval
 
 
 def interval_above_zero(values: Sequence[float]) -> tuple[float, float] | None:

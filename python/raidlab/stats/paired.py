@@ -100,7 +100,9 @@ class Difference:
         return f"{value:.0f} % more ({low:.0f} to {high:.0f} % more)"
 
 
-def compare(own: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
+def compare(
+    own: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE, *, independent: bool = False
+) -> Difference:
     """Compare one thing with another, by the ratio of their values in the same repeats.
 
     Parameters
@@ -109,6 +111,8 @@ def compare(own: Sequence[float], other: Sequence[float], confidence: float = CO
         One value a repeat, any unit, in the same order; pairs of which one is not above 0 are left out.
     confidence : float
         0 to 1.
+    independent : bool
+        True of repeats of which that is known, as for `student`.
 
     Returns
     -------
@@ -121,7 +125,7 @@ def compare(own: Sequence[float], other: Sequence[float], confidence: float = CO
     R. Jain, The Art of Computer Systems Performance Analysis (1991), 13.4.1.
     """
     logs = [math.log(a / b) for a, b in zip(own, other, strict=False) if a > 0 and b > 0]
-    answer = student(logs, confidence, symmetric=True)
+    answer = student(logs, confidence, symmetric=True, independent=independent)
     value = None if answer.value is None else math.exp(answer.value)
     if answer.low is None or answer.high is None or answer.value is None:
         return Difference(replace(answer, value=value, method=METHOD), None)
