@@ -309,6 +309,19 @@ def test_long_names_stay_within_the_terminal(capsys: pytest.CaptureFixture[str],
     assert any("a name that is long" in line for line in lines)
 
 
+def test_names_that_differ_at_their_ends_are_told_apart_where_the_study_is_run(tmp_path: Path) -> None:
+    search = {"levels": ["raid10n3"], "members": [6], "chunks": ["64KiB", "512KiB"]}
+    effort = {"requests": 200, "confirm": 3}
+    asked = need(need={"tolerate": 2, "capacity": "1GB", "p90": "1s"}, search=search, effort=effort)
+    study = tmp_path / "study.toml"
+    study.write_text(make_recommendation(need_of(asked), quick=True)["study"])
+    result = CliRunner().invoke(app, ["run", str(study), "--quick", "--out", str(tmp_path / "run")])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert {"  3-copy RAID 10 of 6, 64 KiB", "  3-copy RAID 10 of 6, 512 KiB"} <= {line.rstrip() for line in lines}
+    assert max(map(len, lines)) <= 80
+
+
 def test_a_trace_by_its_own_times(tmp_path: Path) -> None:
     ticks, drawn = 128166372003061629, random.Random(1)
     lines = []

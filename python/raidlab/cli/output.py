@@ -168,8 +168,13 @@ def _full(comparisons: list[Comparison]) -> Text:
         text.append(f"{comparison.workload}", style="bold").append(f"  at {comparison.load}\n", style="dim")
         for row in comparison.rows:
             cells = zip(_cells(row, unit, held is not None), columns, strict=True)
-            line = f"{'  ' + row.array:<{first}.{first}}" + "".join(f" {cell:>{width}}" for cell, (_, width) in cells)
-            text.append(f"{line}\n", style="dim" if row.array == compare.reference else "")
+            name, style = f"  {row.array}", "dim" if row.array == compare.reference else ""
+            if len(name) > first:
+                # What is too long for its column has a line of its own.
+                text.append(f"{name}\n", style=style)
+                name = ""
+            line = f"{name:<{first}}" + "".join(f" {cell:>{width}}" for cell, (_, width) in cells)
+            text.append(f"{line}\n", style=style)
     text.append(f"'vs {compare.reference}' is {PER_WORDS[compare.per]}", style="dim")
     if held is not None:
         at = f"p{held.percentile:g}"
