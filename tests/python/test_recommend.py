@@ -488,6 +488,21 @@ def test_one_rate_is_not_that_of_several_workloads(tmp_path: Path) -> None:
     assert one.load.rate_per_s == 300
 
 
+def test_jobs_that_run_at_once_are_no_workloads_by_themselves(tmp_path: Path) -> None:
+    job = tmp_path / "night.fio"
+    text = "[global]\nfilename=/dev/nothing\n[app]\nrw=randread\nbs=8k\n[backup]\nrw=read\nbs=1m\nnumjobs=2\n"
+    job.write_text(text)
+    with pytest.raises(InputError) as refused:
+        need_of(need(workload=[{"fio": str(job)}]))
+    (told,) = map(str, refused.value.problems)
+    assert "workload[0].fio: " in told and "jobs 'app' and 'backup' run at once in fio" in told
+    assert "accepted: stonewall in job 'backup', " in told and "job = 'app'" in told and "or a trace of" in told
+    (one,) = need_of(need(workload=[{"fio": str(job), "job": "app"}])).works
+    assert one.name == "app"
+    job.write_text(text + "stonewall\n")
+    assert [work.name for work in need_of(need(workload=[{"fio": str(job)}])).works] == ["app", "backup"]
+
+
 @pytest.mark.parametrize(
     ("word", "capacity_bytes", "price"),
     [

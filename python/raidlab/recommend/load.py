@@ -260,6 +260,10 @@ def _of_fio(work: FioWork, file: Path, place: Place, reporter: Reporter) -> Iter
         return
     jobs = load_job_file(file.parent / work.fio, sections=(work.job,) if work.job is not None else ())
     imported = import_jobs(jobs, ImportSettings(), lambda _path: FileStatus(FILE, 2**50))
+    for group in imported.groups:
+        together = list(dict.fromkeys(lane.job.title for lane in group))
+        if len(together) > 1:
+            reporter.add((*place, "fio"), *_of_jobs_at_once(together, work.fio))
     lanes = [lane for group in imported.groups for lane in group]
     for title in dict.fromkeys(lane.job.title for lane in lanes):
         clones = [lane for lane in lanes if lane.job.title == title]
@@ -272,6 +276,18 @@ def _of_fio(work: FioWork, file: Path, place: Place, reporter: Reporter) -> Iter
             continue
         table = clones[0].cell.workload.model_dump(exclude_none=True, exclude={"volumes"})
         yield ResolvedWork(title, table, load, load.depth or 16, depth_note(clones[0].job) or "")
+
+
+def _of_jobs_at_once(titles: Sequence[str], file: str) -> tuple[str, str, str]:
+    """What is wrong with jobs that fio runs together: the message, the value, and what would be accepted."""
+    names = " and ".join((", ".join(f"'{title}'" for title in titles[:-1]), f"'{titles[-1]}'"))
+    message = f"jobs {names} run at once in fio, and each workload of a need is simulated by itself"
+    accepted = (
+        f"stonewall in job '{titles[1]}', for each by itself; one of them (workload = {{ fio = ..., job = "
+        f"'{titles[0]}' }} in NEED.toml); or a trace of what they ask for together (workload = {{ name = ..., "
+        "trace = { file = ... } })"
+    )
+    return message, file, accepted
 
 
 def _of_cell(load: CellLoad, clones: int) -> WorkLoad | None:
