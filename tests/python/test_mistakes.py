@@ -201,6 +201,11 @@ def test_the_command_line_reports_them_and_returns_2(tmp_path: Path) -> None:
             'device = { kind = "fixed", capacity_bytes = 1000000000, read_us = 0.0, write_us = 0.0 }',
             r"read_us: 0 us and next to nothing a byte; accepted: at least 0.001 us",
         ),
+        (
+            "[live]",
+            "[live]\nquick = { fill_caches = false }",
+            r"live.quick.fill_caches: unknown key; accepted: measure, member_size, repeats, warmup$",
+        ),
     ],
 )
 def test_single_mistakes(old: str, new: str, pattern: str) -> None:

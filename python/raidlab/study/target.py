@@ -39,14 +39,19 @@ class QuickBudget(Table):
 
     warmup: Amount | None = None
     """Run before measuring."""
-    fill_caches: bool | None = None
-    """Of a simulated target: whether warming up waits for write caches."""
     measure: Amount | None = None
     """Run while measuring."""
     repeats: Repeats = 1
     """How often each cell is run."""
     member_size: Bytes | None = None
     """The size of live member files."""
+
+
+class ModelledQuickBudget(QuickBudget):
+    """What ``--quick`` puts in place of the budget of a simulated target."""
+
+    fill_caches: bool | None = None
+    """Whether warming up waits for write caches."""
 
 
 class HostCost(Table):
@@ -278,7 +283,7 @@ class Modelled(Table):
     """Run while measuring."""
     repeats: Repeats = 1
     """How often each cell is run, each time with another seed."""
-    quick: QuickBudget = QuickBudget()
+    quick: ModelledQuickBudget = ModelledQuickBudget()
     """The budget of ``--quick``."""
 
 
