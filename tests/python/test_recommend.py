@@ -37,6 +37,7 @@ from raidlab.results.recommendation import (
     Recommendation,
     front_title,
     front_words,
+    hours_words,
     read_recommendation,
     relaxations_title,
 )
@@ -227,6 +228,37 @@ def test_times_while_a_disk_is_missing_or_is_rebuilt() -> None:
     assert none["answer"] is None
     assert none["relaxations"][0]["words"].startswith("degraded p90 of ")
     assert "degraded p90" in render_recommendation(strict)
+
+
+def test_how_long_a_rebuild_takes_is_told_and_can_be_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A disk of 10^9 bytes at the rate of its rebuild; md's throttle lets no disk be rebuilt faster than 200 MB/s."""
+    five = {"levels": ["raid5"], "members": [4]}
+    found = make_recommendation(need_of(need(need={"rebuilding": {"p90": "1s"}}, search=five)), quick=True)
+    (one,) = found["arrays"]
+    assert one["figures"] is not None
+    hours, rate = one["figures"]["rebuild_hours"], one["figures"]["rebuild_mb_s"]
+    assert hours is not None and rate is not None and 0.1 < rate < 205
+    assert hours == pytest.approx(1000 / rate / 3600, rel=0.01)
+    assert f"Beside this work a disk of it is rebuilt in {hours_words(hours)}, at the " in found["sentence"]
+    assert any("How long a rebuild may take was not asked for" in line for line in found["basis"])
+    print_recommendation(found)
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80 and f" {hours_words(hours)}" in text
+    assert ">rebuild</th>" in render_recommendation(found)
+
+    def within(share: float) -> Recommendation:
+        """The answer where a rebuild may take so much of the time that it takes."""
+        bound = {"rebuilding": {"within": f"{int(share * hours * 3600e9)}ns"}}
+        return make_recommendation(need_of(need(need=bound, search=five)), quick=True)
+
+    met, missed = within(1.5), within(0.5)
+    (turn,) = [turn for turn in met["turns"] if turn["axis"] == "rebuild"]
+    assert turn["turns_at"] == pytest.approx(3600e9 * hours, rel=0.1)
+    assert turn["words"].startswith("a rebuild must take less than ")
+    assert not any("was not asked for" in line for line in met["basis"])
+    assert missed["answer"] is None
+    (told,) = missed["relaxations"]
+    assert told["words"].startswith("a rebuild of ") and told["need"] == "rebuild"
 
 
 def test_a_spare_costs_a_disk_and_loses_less() -> None:
@@ -579,7 +611,7 @@ _WRONG_GOALS: dict[str, list[Any]] = {
     "watts": [0, "few"],
     "loss_per_year": [0, 1, -0.1, "never"],
     "degraded": [{}, {"p99": 50}, {"p42": "5ms"}, "200ms"],
-    "rebuilding": [{}, {"p99": "0ms"}, 7],
+    "rebuilding": [{}, {"p99": "0ms"}, {"within": "0h"}, {"within": 24}, 7],
 }
 _WRONG_SEARCH: dict[str, list[Any]] = {
     "levels": [[], ["raid7"], "raid5", [5], ["raid5", "raidz"]],

@@ -11,6 +11,7 @@ from raidlab.results.recommendation import (
     RecommendedArray,
     front_title,
     front_words,
+    hours_words,
     money_words,
     relaxations_title,
     size_words,
@@ -52,11 +53,12 @@ def _print_ranking(answer: Recommendation) -> None:
         return
     has_cost, has_loss = answer["has_prices"], any(one["loss_per_year"] is not None for one in rows)
     keys = answer["percentiles"][:2]
-    heads = ["dsk", *(["cost"] if has_cost else []), "space", "IOPS", "95 %", *(f"{key} ms" for key in keys)]
-    heads += ["loss/yr"] if has_loss else []
+    has_rebuild = any(one["figures"] is not None and one["figures"]["rebuild_hours"] is not None for one in rows)
+    heads = ["dsk", *(["cost"] if has_cost else []), "space", "IOPS", "95 %", *(f"{_short(key)} ms" for key in keys)]
+    heads += [*(["rebuild"] if has_rebuild else []), *(["loss/yr"] if has_loss else [])]
     table = [["", *heads]]
     for one in [*rows, *near]:
-        table.append([_label(one), *_cells(one, keys, has_cost=has_cost, has_loss=has_loss)])
+        table.append([_label(one), *_cells(one, keys, has_cost=has_cost, has_rebuild=has_rebuild, has_loss=has_loss)])
     widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
     room = WIDTH - sum(widths[1:]) - len(widths) + 1
     for row in table:
@@ -66,7 +68,8 @@ def _print_ranking(answer: Recommendation) -> None:
             print(row[0])
         first = f"{row[0] if len(row[0]) <= room else '':<{min(widths[0], room)}}"
         print(f"{first} {figures}".rstrip())
-    for line in wrapped(f"IOPS: {answer['figure']}." + _marks(rows, near), hanging=2):
+    rebuild = " rebuild: of a whole disk, at the rate with which it begins." if has_rebuild else ""
+    for line in wrapped(f"IOPS: {answer['figure']}.{rebuild}{_marks(rows, near)}", hanging=2):
         print(line)
     told = [f"{one['name']}: {one['against_first']}" for one in rows if one["against_first"]]
     if told:
@@ -102,15 +105,23 @@ def _label(one: RecommendedArray) -> str:
     return f"{mark:>2} {one['name']}"
 
 
-def _cells(one: RecommendedArray, keys: list[str], *, has_cost: bool, has_loss: bool) -> list[str]:
+def _short(key: str) -> str:
+    """A percentile as the head of a column has it."""
+    return key.replace("degraded", "degr.").replace("rebuilding", "reb.")
+
+
+def _cells(one: RecommendedArray, keys: list[str], *, has_cost: bool, has_rebuild: bool, has_loss: bool) -> list[str]:
     figures = one["figures"]
     cells = [str(one["disks"]), *([money_words(one["cost"] or 0.0)] if has_cost else []), size_words(one["user_bytes"])]
     if figures is None:
-        return [*cells, "-", "", *("-" for _ in keys), *(["-"] if has_loss else [])]
+        return [*cells, "-", "", *("-" for _ in (*keys, *([1] if has_rebuild else ()), *([1] if has_loss else ())))]
     interval = figures["requests_per_s_interval"]
     cells += [f"{figures['requests_per_s']:,.0f}"]
     cells += ["" if interval is None else f"{interval[0]:,.0f}-{interval[1]:,.0f}"]
     cells += [format_number(figures["within_ms"][key]) for key in keys]
+    if has_rebuild:
+        hours = figures["rebuild_hours"]
+        cells.append("-" if hours is None else hours_words(hours))
     if has_loss:
         loss = one["loss_per_year"]
         cells.append("-" if loss is None else f"{loss:.1e}")

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from raidlab.recommend.build import commands_of
 from raidlab.recommend.candidates import Contender, Shape, Shortfall
 from raidlab.recommend.cells import CONFIRM_TIMES, array_name, log_rate
-from raidlab.recommend.decide import Decision, farness, mean, percentile_ns, short_of
+from raidlab.recommend.decide import Decision, farness, longest_ns, mean, short_of, time_ns
 from raidlab.recommend.margins import Margins, goal_turns, in_order
+from raidlab.recommend.need import TimeGoal
 from raidlab.recommend.words import (
     load_words,
     missed_words,
@@ -39,7 +40,7 @@ from raidlab.results.recommendation import (
 )
 from raidlab.stats import compare, corrected, mean_interval
 from raidlab.study.device import fit_error_percent, fit_warning
-from raidlab.study.units import format_time_ns
+from raidlab.study.units import format_number, format_time_ns
 
 _MOST_RELAXATIONS = 3
 _STATES_TOLD = {
@@ -86,7 +87,7 @@ def document_of(decision: Decision, study: str, margins: Margins, *, is_cut_shor
         work=[f"{work.name}: {load_words(work)}" for work in loaded.works],
         basis=[*_of_each_work(decision), *_basis(decision, margins), *reliability_words(loaded)],
         figure=_figure_words(decision),
-        percentiles=[goal.key for goal in loaded.need.need.time_goals()],
+        percentiles=[goal.key for goal in _of_requests(decision)],
         has_prices=loaded.need.is_priced,
         looked_at=len([one for one in decision.candidates if one.is_at_hand]),
         simulated=len({one.shape for one in _simulated(decision)}),
@@ -167,17 +168,24 @@ def _figures(decision: Decision, found: _Found) -> ArrayFigures | None:
     # Each run has a seed of its own.
     interval = mean_interval(found.rates, independent=True) if confirmed and found.rates else None
     within = {}
-    for goal in decision.loaded.need.need.time_goals():
+    for goal in _of_requests(decision):
         timed = decision.seen(candidate, goal.kind, confirms=bool(confirmed))
-        times = [percentile_ns(timed, work, goal.percentile) or 0 for work in range(len(decision.loaded.works))]
-        within[goal.key] = max(times) / 1e6
+        within[goal.key] = longest_ns(decision.loaded, candidate.shape, timed, goal) / 1e6
+    rebuild = decision.rebuild(candidate)
     return ArrayFigures(
         requests_per_s=mean(found.rates) if found.rates else mean([math.exp(log_rate(run)) for run in runs]),
         requests_per_s_interval=None if interval is None else _widened(interval, decision, candidate),
         mb_s=mean([math.fsum(seen.bytes_per_s for seen in run) / len(run) for run in of_figure]) / 1e6,
         within_ms=within,
+        rebuild_mb_s=None if rebuild is None else rebuild.mb_s,
+        rebuild_hours=None if rebuild is None else rebuild.hours,
         repeats=len(of_figure),
     )
+
+
+def _of_requests(decision: Decision) -> list[TimeGoal]:
+    """The goals that are percentiles of response time."""
+    return [goal for goal in decision.loaded.need.need.time_goals() if goal.percentile is not None]
 
 
 def _widened(interval: tuple[float, float], decision: Decision, candidate: Contender) -> list[float]:
@@ -275,8 +283,8 @@ def _of_each_work(decision: Decision) -> Iterator[str]:
     told = []
     for at, work in enumerate(works):
         said = [f"{mean([run[at].requests_per_s for run in runs]):,.0f} requests/s"]
-        goals = [goal for goal in decision.loaded.need.need.time_goals() if goal.kind == "load"]
-        times = [(goal.key, percentile_ns(runs, at, goal.percentile)) for goal in goals]
+        goals = [goal for goal in _of_requests(decision) if goal.kind == "load"]
+        times = [(goal.key, time_ns(decision.loaded, first.shape, runs, at, goal)) for goal in goals]
         said += [f"{key} {format_time_ns(time)}" for key, time in times if time is not None]
         told.append(f"{work.name} {', '.join(said)}")
     yield f"Each workload by itself, of {first.name}: {'; '.join(told)}."
@@ -312,4 +320,24 @@ def _basis(decision: Decision, margins: Margins) -> list[str]:
             told.append(
                 f"{name} was fitted, its throughputs within {error:.1f} % with 90 %: the intervals have that in them."
             )
-    return [*told, f"Disks as modelled: {', '.join(devices)}. {_STATES_TOLD[tuple(decision.loaded.need.need.states)]}"]
+    told.append(f"Disks as modelled: {', '.join(devices)}. {_STATES_TOLD[tuple(decision.loaded.need.need.states)]}")
+    return [*told, *_of_rebuilds(decision)]
+
+
+def _of_rebuilds(decision: Decision) -> Iterator[str]:
+    """What a reader must know who sees how long rebuilds take; nothing where none was asked for."""
+    first, goals = decision.answer, decision.loaded.need.need
+    if goals.rebuilding is not None and goals.rebuilding.within is None:
+        yield (
+            'How long a rebuild may take was not asked for (rebuilding = { within = "24h" }): one that hardly moves '
+            "holds requests up least."
+        )
+    rebuild = None if first is None else decision.rebuild(first)
+    if first is None or rebuild is None or first.loss_per_year is None:
+        return
+    stated = decision.loaded.need.devices[first.shape.device].rebuild_mb_s
+    if rebuild.mb_s < stated:
+        yield (
+            f"Loss a year is that of rebuilds at the {stated:g} MB/s stated; beside this work one of {first.name} "
+            f"begins with {format_number(rebuild.mb_s)}, and more is lost."
+        )

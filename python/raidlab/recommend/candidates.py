@@ -138,11 +138,11 @@ def _of_tree(
     """The candidates of one tree; none where the level cannot be built of so many disks."""
     from raidlab import _core
 
-    held, model, search = loaded.need.devices[device], loaded.models[device], loaded.need.search
+    held, search = loaded.need.devices[device], loaded.need.search
     text = _tree_text(level, members, chunk, groups)
     try:
         written = _core.parse_tree(text)
-        facts = _core.tree_facts(written, held.capacity or model.capacity_bytes, model.sector_bytes)
+        facts = _core.tree_facts(written, loaded.bytes_of(device), loaded.models[device].sector_bytes)
     except _core.CellError:
         return
     tree: Tree = json.loads(written)
@@ -221,7 +221,7 @@ def _loss(loaded: LoadedNeed, device: int, tree: Tree, spares: int) -> float | N
     held = loaded.need.devices[device]
     if held.afr_percent is None:
         return None
-    size = held.capacity or loaded.models[device].capacity_bytes
+    size = loaded.bytes_of(device)
     waiting = 0.0 if spares else loaded.need.replace / _HOUR_NS
     rebuild = rebuild_hours(size, held.rebuild_mb_s, waiting)
     member = MemberLifetime(mttf_hours(held.afr_percent), rebuild, unreadable(size, held.ure_per_bit))

@@ -90,6 +90,8 @@ class Seen:
     bytes_per_s: float
     each_second: tuple[int, ...] = ()
     """Of a pilot: requests done in each second."""
+    rebuilt_per_s: float | None = None
+    """Beside a rebuild: what it restored of the new member, in bytes/s."""
 
 
 @dataclass
@@ -210,11 +212,13 @@ def _point(work: ResolvedWork, kind: str) -> LoadPoint:
 def _seen(answer: CellAnswer, *, with_seconds: bool) -> Seen:
     done, seconds = answer["all"], max(answer["elapsed_ns"], 1) / 1e9
     each = answer["snapshots"]["requests"] if with_seconds and "snapshots" in answer else ()
+    rebuilds = [one for one in answer.get("rebuilds") or [] if one["begun_ns"] is not None]
     return Seen(
         max(done["requests"], 1e-9) / seconds,
         times_of_all(answer),
         done["bytes"] / seconds,
         tuple(int(count) for count in each),
+        min((one["rebuilt_bytes"] * 1e9 / max(one["elapsed_ns"], 1) for one in rebuilds), default=None),
     )
 
 

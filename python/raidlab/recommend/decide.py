@@ -34,6 +34,7 @@ from raidlab.recommend.cells import (
     pilot_warm_up,
 )
 from raidlab.recommend.load import LoadedNeed, ResolvedWork
+from raidlab.recommend.need import TimeGoal
 from raidlab.stats.selection import FIRST_REPEATS, Standing, remaining, standing
 
 WAVE = 64
@@ -62,6 +63,14 @@ class Effort:
     first: int
     most: int
     confirm: int
+
+
+@dataclass(frozen=True)
+class RebuildPace:
+    """How a disk of an array is rebuilt: how long all of it takes at the rate with which that begins."""
+
+    hours: float
+    mb_s: float
 
 
 @dataclass
@@ -111,6 +120,19 @@ class Decision:
     def seen(self, candidate: Contender, kind: str, *, confirms: bool = False) -> list[list[Seen]]:
         """What runs gave: a list a repeat, with one a workload."""
         return runs_of(self.cells, candidate.shape, kind, confirms=confirms)
+
+    def told(self, candidate: Contender, kind: str) -> list[list[Seen]]:
+        """What runs with fresh seeds gave where there are any, else those of the search."""
+        return self.seen(candidate, kind, confirms=True) or self.seen(candidate, kind)
+
+    def rebuild(self, candidate: Contender) -> RebuildPace | None:
+        """The rebuild beside the workload that leaves least for it; None where no run tells."""
+        runs, works = self.told(candidate, "rebuilding"), range(len(self.loaded.works))
+        each = [rebuild_ns(self.loaded, candidate.shape, [run[at] for run in runs]) for at in works]
+        longest = max((one for one in each if one is not None), default=None)
+        if longest is None:
+            return None
+        return RebuildPace(longest / 3600e9, 1e3 * self.loaded.bytes_of(candidate.shape.device) / longest)
 
 
 class Decider:
@@ -211,7 +233,10 @@ class Decider:
         fastest = fastest_answers_ns(self.cells, {one.shape.device for one in fit})
         asked = [(work, goal) for work in self.loaded.works for goal in goals]
         return any(
-            all(goal.within_ns >= _REACH * least_ns(answers, work, goal.percentile) for work, goal in asked)
+            all(
+                goal.percentile is None or goal.within_ns >= _REACH * least_ns(answers, work, goal.percentile)
+                for work, goal in asked
+            )
             for answers in fastest.values()
         )
 
@@ -503,6 +528,10 @@ def goal_values_of(
     load = cells.loaded.works[work].load
     for goal in cells.loaded.need.need.time_goals():
         runs = runs_of(cells, shape, goal.kind, confirms=confirms, works=[work])
+        if goal.percentile is None:
+            times = [rebuild_ns(cells.loaded, shape, run) for run in runs]
+            yield [math.log(goal.within_ns / time) for time in times if time is not None], _RATE_INDIFFERENCE
+            continue
         shares = [run[0].response.share_within(goal.within_ns) or 0.0 for run in runs]
         yield [share - goal.percentile / 100 for share in shares], _SHARE_INDIFFERENCE
     if load.kind == "open":
@@ -522,9 +551,24 @@ def runs_of(
     return found
 
 
-def percentile_ns(runs: Sequence[Sequence[Seen]], work: int, percentile: float) -> int | None:
-    """A percentile of all requests of a workload, over all repeats."""
-    return Histogram.merged(run[work].response for run in runs).percentile_ns(percentile)
+def time_ns(
+    loaded: LoadedNeed, shape: Shape, runs: Sequence[Sequence[Seen]], work: int, goal: TimeGoal
+) -> float | None:
+    """The time that a goal is about, of a workload over all repeats; None where no run tells."""
+    if goal.percentile is None:
+        return rebuild_ns(loaded, shape, [run[work] for run in runs])
+    return Histogram.merged(run[work].response for run in runs).percentile_ns(goal.percentile)
+
+
+def longest_ns(loaded: LoadedNeed, shape: Shape, runs: Sequence[Sequence[Seen]], goal: TimeGoal) -> float:
+    """The time that a goal is about, of the workload with the longest."""
+    return max(time_ns(loaded, shape, runs, work, goal) or 0.0 for work in range(len(loaded.works)))
+
+
+def rebuild_ns(loaded: LoadedNeed, shape: Shape, seen: Iterable[Seen]) -> float | None:
+    """How long a whole disk is rebuilt at the mean rate of some runs; None where nothing was."""
+    rates = [one.rebuilt_per_s for one in seen if one.rebuilt_per_s is not None]
+    return 1e9 * loaded.bytes_of(shape.device) / max(mean(rates), 1.0) if rates else None
 
 
 def mean(values: Sequence[float]) -> float:
@@ -543,11 +587,11 @@ def short_of(decision: Decision, candidate: Contender) -> list[Shortfall]:
         return found
     for at, work in enumerate(decision.loaded.works):
         for goal in decision.loaded.need.need.time_goals():
-            value = percentile_ns(decision.seen(candidate, goal.kind), at, goal.percentile)
+            value = time_ns(decision.loaded, candidate.shape, decision.told(candidate, goal.kind), at, goal)
             if value is not None and value > goal.within_ns:
                 found.append(Shortfall(goal.key, value, goal.within_ns))
         if work.load.kind == "open":
-            rate = mean([run[at].requests_per_s for run in decision.seen(candidate, SATURATED)])
+            rate = mean([run[at].requests_per_s for run in decision.told(candidate, SATURATED)])
             if rate < work.load.rate_per_s:
                 found.append(Shortfall("rate", rate, work.load.rate_per_s))
     return found

@@ -97,6 +97,10 @@ class LoadedNeed:
         """What a device is called in the answer."""
         return name_of(self.need.devices[index])
 
+    def bytes_of(self, index: int) -> int:
+        """What one device holds, as it is sold."""
+        return self.need.devices[index].capacity or self.models[index].capacity_bytes
+
     def watts_of(self, index: int) -> float | None:
         """What one device draws under load: what the need says, else what its model's file does."""
         return _watts(self.need.devices[index], self.models[index])
@@ -378,8 +382,9 @@ def _check_together(need: Need, works: list[ResolvedWork], sector_bytes: int, re
         if not goals.tolerate:
             message = "asks for an array without a disk, and none need bear that"
             reporter.add(("need", state), message, None, "it beside tolerate of at least 1")
-        elif not getattr(goals, state).within_ns():
-            reporter.add(("need", state), "asks for no time", None, ", ".join(PERCENTILES))
+        elif all(goal.kind != state for goal in goals.time_goals()):
+            keys = (*PERCENTILES, *(("within",) if state == "rebuilding" else ()))
+            reporter.add(("need", state), "asks for no time", None, ", ".join(keys))
     _check_order(need, works, reporter)
 
 

@@ -22,7 +22,7 @@ from functools import partial
 from raidlab.analysis.margins import Margin
 from raidlab.recommend.candidates import ROUNDED, Contender, Shape
 from raidlab.recommend.cells import Asked, Cells, log_rate
-from raidlab.recommend.decide import Decision, farness, goal_values_of, percentile_ns, runs_of, short_of
+from raidlab.recommend.decide import Decision, farness, goal_values_of, longest_ns, runs_of, short_of
 from raidlab.recommend.load import LoadedNeed, ResolvedWork
 from raidlab.recommend.words import limit_words, value_words
 from raidlab.results.recommendation import AnswerTurn, Relaxation, money_words
@@ -70,11 +70,10 @@ def goal_turns(decision: Decision) -> Iterator[AnswerTurn]:
     runs_shown = bool(decision.seen(first, "load", confirms=True))
     for goal in goals.time_goals():
         runs = decision.seen(first, goal.kind, confirms=runs_shown)
-        works = range(len(decision.loaded.works))
-        each = [max(percentile_ns([run], at, goal.percentile) or 0 for at in works) for run in runs]
+        each = [longest_ns(decision.loaded, first.shape, [run], goal) for run in runs]
         if each:
-            whole = max(percentile_ns(runs, at, goal.percentile) or 0 for at in works)
-            interval = mean_interval([float(one) for one in each], independent=True)
+            whole = longest_ns(decision.loaded, first.shape, runs, goal)
+            interval = mean_interval(each, independent=True)
             yield _goal_turn(decision, goal.key, goal.within_ns, whole, interval, how="simulated")
     yield from _price_turns(decision)
 
@@ -112,8 +111,8 @@ def _next_beyond(decision: Decision, need: str, at: float) -> str:
         value = _value_of(decision, other, need)
         if value is not None and (value > at if need in ("capacity", "tolerate") else value < at):
             return other.name
-    simulated, is_time = decision.standings, need.rsplit(maxsplit=1)[-1].startswith("p")
-    if is_time:
+    simulated = decision.standings
+    if any(goal.key == need for goal in decision.loaded.need.need.time_goals()):
         dearer = [one for one in decision.candidates if not one.missed and one.shape not in simulated]
         return "a dearer array, if any: none of those was simulated" if dearer else _NOBODY
     for other in decision.candidates:
@@ -136,9 +135,8 @@ def _value_of(decision: Decision, one: Contender, need: str) -> float | None:
     if need in found:
         return found[need]
     goal = next(goal for goal in decision.loaded.need.need.time_goals() if goal.key == need)
-    runs = decision.seen(one, goal.kind, confirms=True) or decision.seen(one, goal.kind)
-    works = range(len(decision.loaded.works))
-    return max(percentile_ns(runs, at, goal.percentile) or 0 for at in works) if runs else None
+    runs = decision.told(one, goal.kind)
+    return longest_ns(decision.loaded, one.shape, runs, goal) if runs else None
 
 
 def _price_turns(decision: Decision) -> Iterator[AnswerTurn]:

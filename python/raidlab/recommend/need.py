@@ -27,6 +27,8 @@ _USUAL: tuple[Level, ...] = ("raid0", "raid1", "raid10", "raid10n3", "raid10n4",
 Ask = Literal["cheapest", "fastest", "pareto"]
 # By key, the percentile that is asked to be within a time.
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0}
+# What the time of a rebuild is called, as a goal.
+REBUILD = "rebuild"
 State = Literal["degraded", "rebuilding"]
 STATES: tuple[State, ...] = ("degraded", "rebuilding")
 
@@ -85,14 +87,15 @@ Work = Annotated[
 
 @dataclass(frozen=True)
 class TimeGoal:
-    """A percentile that is to be within a time, of an array that is whole or in a state."""
+    """A percentile that is to be within a time, of an array that is whole or in a state; or the rebuild of a disk."""
 
-    percentile: float
+    percentile: float | None
+    """None of a rebuild."""
     within_ns: int
     kind: Literal["load", "degraded", "rebuilding"]
     """Which runs show it."""
     key: str
-    """What it is called in an answer, such as ``p99`` or ``degraded p99``."""
+    """What it is called in an answer, such as ``p99`` or ``degraded p99``, or `REBUILD`."""
 
 
 class TimeGoals(Table):
@@ -113,6 +116,13 @@ class TimeGoals(Table):
         return {key: (PERCENTILES[key], time_ns) for key, time_ns in found.items() if time_ns is not None}
 
 
+class RebuildGoals(TimeGoals):
+    """Times within which requests are answered beside a rebuild, and the rebuild's own."""
+
+    within: TimeNs | None = None
+    """The new disk is rebuilt within this, at the rate at which its rebuild begins beside the load."""
+
+
 class Goals(TimeGoals):
     """What every answer meets."""
 
@@ -124,8 +134,9 @@ class Goals(TimeGoals):
     """Requests that arrive on their own (Poisson), in place of the workload's own load; of one workload."""
     degraded: TimeGoals | None = None
     """The same while a disk is missing, such as ``{ p99 = "200ms" }``."""
-    rebuilding: TimeGoals | None = None
-    """The same while a new disk is rebuilt in its place, throttled as by Linux md."""
+    rebuilding: RebuildGoals | None = None
+    """The same while a new disk is rebuilt in its place, throttled as by Linux md; and how long that may take, such as
+    ``{ p99 = "400ms", within = "24h" }``: what holds clients up least may be what hardly rebuilds."""
     budget: Positive | None = None
     """What all disks together may cost."""
     watts: Positive | None = None
@@ -144,6 +155,8 @@ class Goals(TimeGoals):
         for state in self.states:
             times: TimeGoals = getattr(self, state)
             found += [TimeGoal(*within, state, f"{state} {key}") for key, within in times.within_ns().items()]
+        if self.rebuilding is not None and self.rebuilding.within is not None:
+            found.append(TimeGoal(None, self.rebuilding.within, "rebuilding", REBUILD))
         return found
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from raidlab.recommend.candidates import Contender, Shortfall
 from raidlab.recommend.load import LoadedNeed, ResolvedWork
-from raidlab.recommend.need import PERCENTILES
-from raidlab.results.recommendation import LEVEL_TITLES, chance_words, money_words, size_words
+from raidlab.recommend.need import PERCENTILES, REBUILD
+from raidlab.results.recommendation import LEVEL_TITLES, chance_words, hours_words, money_words, size_words
 from raidlab.study.units import format_bytes, format_number, format_time_ns
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def value_words(need: str, value: float) -> str:
         return chance_words(value)
     if need == "rate":
         return f"{float(f'{value:.4g}'):,.10g}/s"
+    if need == REBUILD:
+        return hours_words(value / 3600e9)
     if need.rsplit(maxsplit=1)[-1] in PERCENTILES:
         return format_time_ns(value)
     return f"{value:g}"
@@ -60,7 +62,7 @@ def missed_words(missed: Shortfall) -> str:
         return f"bearing {has} failure{'' if missed.has == 1 else 's'} instead of {wants}"
     if missed.need == "loss_per_year":
         return f"a loss a year of {has} instead of {wants}"
-    names = {"capacity": "a capacity", "budget": "a budget", "watts": "a draw", "rate": "a rate"}
+    names = {"capacity": "a capacity", "budget": "a budget", "watts": "a draw", "rate": "a rate", REBUILD: "a rebuild"}
     if has == wants:
         return f"{names.get(missed.need, missed.need)} of just over {wants}"
     return f"{names.get(missed.need, missed.need)} of {has} instead of {wants}"
@@ -84,6 +86,8 @@ def limit_words(need: str, at: float) -> str:
             return f"less than {said} may be spent"
         case "watts":
             return f"less than {said} may be drawn"
+        case "rebuild":
+            return f"a rebuild must take less than {said}"
         case "loss_per_year":
             return f"a loss a year of less than {said} is needed"
         case _:
@@ -102,7 +106,7 @@ def need_words(loaded: LoadedNeed) -> list[str]:
     found.append(f"bears {goals.tolerate} failure{'' if goals.tolerate == 1 else 's'}")
     if goals.rate is not None:
         found.append(f"{goals.rate:,.6g} requests/s")
-    found += [f"{goal.key} within {format_time_ns(goal.within_ns)}" for goal in goals.time_goals()]
+    found += [f"{goal.key} within {value_words(goal.key, goal.within_ns)}" for goal in goals.time_goals()]
     if goals.budget is not None:
         found.append(f"at most {money_words(goals.budget)}")
     if goals.watts is not None:
@@ -140,14 +144,8 @@ def reliability_words(loaded: LoadedNeed) -> Iterator[str]:
         if held.afr_percent is not None
     ]
     if known:
-        wait = format_hours(loaded.need.replace)
+        wait = hours_words(loaded.need.replace / 3600e9)
         yield f"Loss a year, by closed form: {'; '.join(known)}; without a spare a new disk is there after {wait}."
-
-
-def format_hours(time_ns: float) -> str:
-    """A long time."""
-    hours = time_ns / 3600e9
-    return f"{format_number(hours)} h" if hours >= 1 else format_time_ns(time_ns)
 
 
 def sentence_of(decision: Decision) -> str:
@@ -167,7 +165,17 @@ def sentence_of(decision: Decision) -> str:
         more = f" and {len(others) - 3} others" if len(others) > 3 else ""
         tied = f" Not told apart from it: {', '.join(others[:3])}{more}."
     stopped = " by the search alone; interrupted before that was confirmed" if decision.interrupted else ""
-    return f"{first.name}{cost}: {title} that {goals}{stopped}.{tied}{_open_words(decision, first)}"
+    rebuilt = _rebuilt_words(decision, first)
+    return f"{first.name}{cost}: {title} that {goals}{stopped}.{rebuilt}{tied}{_open_words(decision, first)}"
+
+
+def _rebuilt_words(decision: Decision, first: Contender) -> str:
+    """How long the answer takes to be rebuilt; nothing where that was not simulated."""
+    rebuild = decision.rebuild(first)
+    if rebuild is None:
+        return ""
+    took, rate = hours_words(rebuild.hours), format_number(rebuild.mb_s)
+    return f" Beside this work a disk of it is rebuilt in {took}, at the {rate} MB/s with which that begins."
 
 
 def _failures_words(decision: Decision) -> str:

@@ -21,6 +21,7 @@ from raidlab.results.recommendation import (
     chance_words,
     front_title,
     front_words,
+    hours_words,
     money_words,
     relaxations_title,
     size_words,
@@ -52,6 +53,7 @@ def render_recommendation(answer: Recommendation) -> str:
         front=front_words(answer),
         figure=None if figure is None else shown(figure),
         keys=answer["percentiles"],
+        has_rebuild=any(one["figures"] is not None and one["figures"]["rebuild_hours"] is not None for one in ranked),
         has_loss=any(one["loss_per_year"] is not None for one in answer["arrays"]),
         has_against=any(one["against_first"] for one in ranked),
         has_open=bool(near),
@@ -63,6 +65,7 @@ def render_recommendation(answer: Recommendation) -> str:
 def _row(one: RecommendedArray, answer: Recommendation) -> dict[str, Any]:
     figures, loss, cost = one["figures"], one["loss_per_year"], one["cost"]
     interval = None if figures is None else figures["requests_per_s_interval"]
+    hours = None if figures is None else figures["rebuild_hours"]
     place = "not decided" if one["verdict"] == "not decided" else "not told apart" if one["is_tied"] else one["rank"]
     place = "not ordered" if place is None else place
     return {
@@ -75,6 +78,7 @@ def _row(one: RecommendedArray, answer: Recommendation) -> dict[str, Any]:
         "rate": "-" if figures is None else number(figures["requests_per_s"]),
         "interval": "" if interval is None else f"{number(interval[0])} to {number(interval[1])}",
         "within": ["-" if figures is None else number(figures["within_ms"][key]) for key in answer["percentiles"]],
+        "rebuild": "-" if hours is None else hours_words(hours),
         "loss": "" if loss is None else chance_words(loss),
         "against": one["against_first"] or "",
         "on_front": one["on_front"],

@@ -14,10 +14,10 @@ from typing_extensions import TypedDict
 
 from raidlab.errors import InputError
 from raidlab.reading import read_text
-from raidlab.study.units import format_bytes
+from raidlab.study.units import format_bytes, format_number, format_time_ns
 
 RECOMMENDATION = "recommendation.json"
-VERSION = 2
+VERSION = 3
 # Of the tools that would build an array, the one whose layouts are those simulated.
 SIMULATED_TOOL = "mdadm"
 # Levels as they are written for a reader, the simplest first.
@@ -33,6 +33,9 @@ LEVEL_TITLES = {
     "raid50": "RAID 50",
     "raid60": "RAID 60",
 }
+
+# From so many hours on a time is told in days.
+_IN_DAYS = 72
 
 
 class MissedNeed(TypedDict):
@@ -51,6 +54,10 @@ class ArrayFigures(TypedDict):
     requests_per_s_interval: list[float] | None
     mb_s: float
     within_ms: dict[str, float]
+    rebuild_mb_s: float | None
+    """Beside the work, as a rebuild begins; None where it was not asked for, or was not simulated."""
+    rebuild_hours: float | None
+    """Of a whole disk at that rate."""
     repeats: int
 
 
@@ -100,7 +107,7 @@ class AnswerTurn(TypedDict):
     """One thing that would change the answer: where it turns, who is first beyond, and how that is known."""
 
     axis: str
-    """A key of the need, ``read`` (in percent), ``depth`` or ``rate``, or the price of a disk."""
+    """A key of the need, ``read`` (in percent), ``depth`` or ``rate``, the price of a disk or what its file assumes."""
     now: float
     turns_at: float
     low: float | None
@@ -219,6 +226,19 @@ def size_words(count: float) -> str:
 def money_words(cost: float) -> str:
     """What something costs, in no currency."""
     return f"{cost:,.0f}" if cost >= 100 or cost == int(cost) else f"{cost:,.2f}"
+
+
+def hours_words(hours: float) -> str:
+    """A long time.
+
+    Examples
+    --------
+    >>> [hours_words(hours) for hours in (0.01, 15.32, 1104)]
+    ['36 s', '15.3 h', '46 days']
+    """
+    if hours >= _IN_DAYS:
+        return f"{format_number(hours / 24)} days"
+    return f"{format_number(hours)} h" if hours >= 1 else format_time_ns(3600e9 * hours)
 
 
 def chance_words(chance: float) -> str:
