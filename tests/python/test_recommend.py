@@ -40,6 +40,7 @@ from raidlab.results.recommendation import (
     hours_words,
     read_recommendation,
     relaxations_title,
+    too_slow_words,
 )
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import PlainLines, Progress
@@ -259,6 +260,20 @@ def test_how_long_a_rebuild_takes_is_told_and_can_be_needed(capsys: pytest.Captu
     assert missed["answer"] is None
     (told,) = missed["relaxations"]
     assert told["words"].startswith("a rebuild of ") and told["need"] == "rebuild"
+
+
+def test_too_slow_is_said_with_by_how_much_of_each_level(capsys: pytest.CaptureFixture[str]) -> None:
+    """At 16 writes outstanding RAID 5 of 4 takes 4 accesses of 1 ms for each, a mirror two."""
+    search, effort = {"levels": ["raid10", "raid5"], "members": [4]}, {"requests": 3000, "confirm": 3}
+    asked = need(ask="fastest", workload=reads(0.0), search=search, effort=effort)
+    asked["need"] = {"tolerate": 1, "p90": "19ms"}
+    answer = make_recommendation(need_of(asked), quick=True)
+    assert (answer["answer"] or "").startswith("RAID 10 of 4"), answer["sentence"]
+    (told,) = too_slow_words(answer)
+    assert told.startswith("RAID 5 of 4, 64 KiB: p90 of ") and told.endswith(" ms instead of 19 ms")
+    print_recommendation(answer)
+    assert told in " ".join(capsys.readouterr().out.split())
+    assert told.removesuffix(" ms") in html.unescape(render_recommendation(answer)).replace("\u00a0", " ")
 
 
 def test_a_spare_costs_a_disk_and_loses_less() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from raidlab.results.recommendation import (
     SIMULATED_TOOL,
+    TOO_SLOW,
     Recommendation,
     RecommendedArray,
     front_title,
@@ -15,6 +16,7 @@ from raidlab.results.recommendation import (
     money_words,
     relaxations_title,
     size_words,
+    too_slow_words,
 )
 from raidlab.study.units import format_number
 from raidlab.wrapping import WIDTH, wrapped
@@ -36,6 +38,7 @@ def print_recommendation(answer: Recommendation) -> None:
         told = "; ".join(f"{one['rule']}: {one['arrays']}" for one in answer["dropped"])
         head = f"Left out, of {answer['looked_at']} arrays that could be built, each by its first reason"
         print("\n".join(wrapped(f"{head}: {told}.", hanging=2)))
+    _print_list(f"{TOO_SLOW}:", too_slow_words(answer))
     for tool, lines in answer["commands"].items():
         print(f"\n{tool} ({'' if tool == SIMULATED_TOOL else 'a layout of its own, not simulated; '}printed, not run):")
         for line in lines:

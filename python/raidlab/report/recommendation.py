@@ -16,6 +16,7 @@ from raidlab.report.page import PAGE, fill
 from raidlab.report.sections import shown
 from raidlab.results.recommendation import (
     SIMULATED_TOOL,
+    TOO_SLOW,
     Recommendation,
     RecommendedArray,
     chance_words,
@@ -25,6 +26,7 @@ from raidlab.results.recommendation import (
     money_words,
     relaxations_title,
     size_words,
+    too_slow_words,
 )
 
 _MOST_ROWS = 40
@@ -55,6 +57,8 @@ def render_recommendation(answer: Recommendation) -> str:
         keys=answer["percentiles"],
         has_rebuild=any(one["figures"] is not None and one["figures"]["rebuild_hours"] is not None for one in ranked),
         has_loss=any(one["loss_per_year"] is not None for one in answer["arrays"]),
+        too_slow_title=TOO_SLOW,
+        too_slow=too_slow_words(answer),
         has_against=any(one["against_first"] for one in ranked),
         has_open=bool(near),
         rows=[_row(one, answer) for one in [*ranked[:_MOST_ROWS], *near]],

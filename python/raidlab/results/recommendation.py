@@ -6,6 +6,7 @@ Invariant: plain data in base units; words are those of the terminal and of the 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -20,6 +21,9 @@ RECOMMENDATION = "recommendation.json"
 VERSION = 3
 # Of the tools that would build an array, the one whose layouts are those simulated.
 SIMULATED_TOOL = "mdadm"
+# What an array misses by what it is, whatever a run shows.
+_BY_SHAPE = ("at_most", "capacity", "tolerate", "budget", "watts", "loss_per_year")
+TOO_SLOW = "Too slow, of each level of which none meets the need the nearest"
 # Levels as they are written for a reader, the simplest first.
 LEVEL_TITLES = {
     "raid0": "RAID 0",
@@ -150,6 +154,26 @@ class Recommendation(TypedDict):
     """What would change the answer was not looked at along this."""
     commands: dict[str, list[str]]
     study: str
+
+
+def too_slow_words(document: Recommendation) -> list[str]:
+    """A line for each level of which no array meets the need: the nearest that its speed alone keeps from it.
+
+    Each says what it misses by how much, and how long it is rebuilt where that was simulated.
+    """
+    others = {one["level"] for one in document["arrays"] if one["verdict"] != "misses"}
+    nearest: dict[str, tuple[float, str]] = {}
+    for one in document["arrays"]:
+        figures, missed = one["figures"], one["missed"]
+        if one["level"] in others or figures is None or any(miss["need"] in _BY_SHAPE for miss in missed) or not missed:
+            continue
+        far = math.fsum(abs(math.log(max(miss["has"], 1e-9) / miss["wants"])) for miss in missed)
+        if one["level"] not in nearest or far < nearest[one["level"]][0]:
+            hours = None if any(miss["need"] == "rebuild" for miss in missed) else figures["rebuild_hours"]
+            rebuilt = "" if hours is None else f" (rebuilt in {hours_words(hours)})"
+            said = "; ".join(miss["words"] for miss in missed)
+            nearest[one["level"]] = far, f"{one['name']}: {said}{rebuilt}"
+    return [words for _, words in nearest.values()]
 
 
 def relaxations_title(document: Recommendation) -> str:
