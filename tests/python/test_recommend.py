@@ -784,7 +784,48 @@ def test_a_known_turn_of_the_work_is_found() -> None:
     (turn,) = [one for one in answer["turns"] if one["axis"] == "depth"]
     assert 26 < turn["turns_at"] < 35 and turn["low"] is not None and turn["low"] < 32
     assert "p90 is beyond 12.5 ms" in turn["words"]
-    assert answer["unturned"] == ["down to 0 % reads, down to a queue depth of 4"]
+    assert answer["unturned"] == ["down to a queue depth of 4, down to 0 % reads"]
+
+
+def assuming(p99: str) -> dict[str, Any]:
+    """A need whose answer hangs on what its disk's file assumes: the p99 is 366, 284, 248, 216 ms at 1, 2, 3, 5 %."""
+    device = {
+        "like": "hdd-7200-bare",
+        "scheduler": {"aged_sptf": {"percent": 2}},
+        "provenance": {"scheduler": {"status": "assumed", "why": "not printed"}},
+    }
+    return need(
+        ask="fastest",
+        devices=[{"device": device, "name": "disk", "at_most": 4}],
+        workload=[{**reads(1.0)[0], "load": {"depths": [64]}}],
+        need={"p99": p99, "capacity": "1GB"},
+        search={"levels": ["raid10"], "members": [4]},
+    )
+
+
+def test_what_a_disks_file_assumes_is_moved_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raidlab.recommend.lines._ranges", lambda _work: ())
+    answer = api.recommend(assuming("320ms"))
+    (turn,) = [one for one in answer["turns"] if one["axis"] == "disk: scheduler.aged_sptf.percent"]
+    assert turn["now"] == 2 and 1 <= turn["turns_at"] < 2
+    assert "of its wait brings a request forward in a disk's order, assumed 2 (simulated" in turn["words"]
+    assert answer["unturned"] == ["disk: up to 20 % of its wait brings a request forward in a disk's order"]
+    assert any(line.startswith("Assumed of disk: 2 % of its wait") for line in answer["basis"])
+    said = assuming("320ms")
+    said["devices"][0]["device"]["provenance"]["scheduler"]["status"] = "published"
+    known = make_recommendation(need_of(said), quick=True)
+    assert not any(line.startswith("Assumed of") for line in known["basis"])
+    quick = make_recommendation(need_of(assuming("320ms")), quick=True)
+    assert quick["unseen"] == ["other shares of reads, other loads and what the files of disks assume, with --quick"]
+
+
+def test_what_would_have_to_be_assumed_for_an_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raidlab.recommend.lines._ranges", lambda _work: ())
+    answer = api.recommend(assuming("255ms"))
+    assert answer["answer"] is None
+    (told,) = [one for one in answer["relaxations"] if one["need"] == "disk: scheduler.aged_sptf.percent"]
+    assert told["words"].endswith("% of its wait brings a request forward in a disk's order, assumed 2")
+    assert 3 <= int(told["words"].removeprefix("disk: ").split()[0]) <= 5 and told["admits"].startswith("RAID 10 of 4")
 
 
 def test_quick_says_what_it_did_not_look_at() -> None:

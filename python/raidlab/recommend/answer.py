@@ -16,6 +16,7 @@ from raidlab.recommend.build import commands_of
 from raidlab.recommend.candidates import Contender, Shape, Shortfall
 from raidlab.recommend.cells import CONFIRM_TIMES, array_name, log_rate
 from raidlab.recommend.decide import Decision, farness, longest_ns, mean, short_of, time_ns
+from raidlab.recommend.lines import ASSUMED, assumed_of
 from raidlab.recommend.margins import Margins, goal_turns, in_order
 from raidlab.recommend.need import TimeGoal
 from raidlab.recommend.words import (
@@ -321,7 +322,15 @@ def _basis(decision: Decision, margins: Margins) -> list[str]:
                 f"{name} was fitted, its throughputs within {error:.1f} % with 90 %: the intervals have that in them."
             )
     told.append(f"Disks as modelled: {', '.join(devices)}. {_STATES_TOLD[tuple(decision.loaded.need.need.states)]}")
-    return [*told, *_of_rebuilds(decision)]
+    return [*told, *_of_assumptions(decision), *_of_rebuilds(decision)]
+
+
+def _of_assumptions(decision: Decision) -> Iterator[str]:
+    """What the files of disks assume that may decide the answer."""
+    for shape in {one.shape.device: one.shape for one in decision.candidates}.values():
+        for key, now in assumed_of(decision.loaded, shape).items():
+            said = ASSUMED[key].words.format(f"{now:g}")
+            yield f"Assumed of {decision.loaded.device_name(shape.device)}: {said} ({key})."
 
 
 def _of_rebuilds(decision: Decision) -> Iterator[str]:

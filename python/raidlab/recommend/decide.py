@@ -44,6 +44,8 @@ SATURATED = "saturated"
 _MORE = 4
 _DEARER = "dearer than one that meets the need"
 SHOWN = 3
+# Of those that come near the answer so many are looked at more closely, each of another level.
+RIVALS = 2
 # Arrays that miss one need by their shape alone, simulated so that the answer can say what relaxing it would admit.
 _NEAR_MISSES = 4
 # Of each kind of disk, at most so many arrays are run for long to see when they are in their stride.
@@ -595,6 +597,24 @@ def short_of(decision: Decision, candidate: Contender) -> list[Shortfall]:
             if rate < work.load.rate_per_s:
                 found.append(Shortfall("rate", rate, work.load.rate_per_s))
     return found
+
+
+def too_slow(decision: Decision) -> list[Contender]:
+    """What meets the need but for its speed, the nearest first."""
+    slow = [
+        one
+        for one in decision.candidates
+        if not one.missed and decision.standings.get(one.shape) in ("missed", "not decided")
+    ]
+    return sorted(slow, key=lambda one: (farness(short_of(decision, one)), one.number))
+
+
+def first_of_levels(candidates: list[Contender]) -> list[Contender]:
+    """The first of each level, a few."""
+    found: dict[str, Contender] = {}
+    for one in candidates:
+        found.setdefault(one.shape.level, one)
+    return list(found.values())[:RIVALS]
 
 
 def effort_of(loaded: LoadedNeed, *, quick: bool) -> Effort:

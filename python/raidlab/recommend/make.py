@@ -10,6 +10,7 @@ from raidlab.recommend.answer import document_of
 from raidlab.recommend.candidates import Contender
 from raidlab.recommend.cells import Cells
 from raidlab.recommend.decide import SHOWN, Decider, Decision, effort_of, farness, first_shapes, short_of
+from raidlab.recommend.lines import assumed_of
 from raidlab.recommend.load import LoadedNeed
 from raidlab.recommend.margins import Margins, WorkMargins
 from raidlab.recommend.study_file import study_text
@@ -55,7 +56,9 @@ def _margins(decision: Decision, progress: Progress, *, quick: bool) -> Margins:
         return WorkMargins(decision, progress).relieve() if has_reason else Margins()
     if decision.interrupted or quick:
         why = "as it was interrupted" if decision.interrupted else "with --quick"
-        return Margins(unseen=[f"other shares of reads and other loads, {why}"])
+        assumed = assumed_of(decision.loaded, decision.answer.shape)
+        unseen = ["other shares of reads", "other loads", *(["what the files of disks assume"] if assumed else [])]
+        return Margins(unseen=[f"{', '.join(unseen[:-1])} and {unseen[-1]}, {why}"])
     return WorkMargins(decision, progress).find()
 
 

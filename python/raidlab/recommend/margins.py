@@ -1,8 +1,9 @@
 """What would change an answer: how far a goal, a price or the work itself may move before another array is first.
 
 Goals and prices are moved by what is known already: counts, prices, and the times of the runs that are shown. The work
-(its share of reads, how hard it drives the array) is moved by simulating the answer and its nearest rivals at other
-places, with seeds common to them, as `raidlab margins` does for a run (`raidlab.stats.turning`).
+(its share of reads, how hard it drives the array) and what the disks' files assume are moved by simulating the answer
+and its nearest rivals at other places (`lines`), with seeds common to them, as `raidlab margins` does for a run
+(`raidlab.stats.turning`).
 
 Invariants:
 
@@ -16,27 +17,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
-from raidlab.analysis.margins import Margin
 from raidlab.recommend.candidates import ROUNDED, Contender, Shape
 from raidlab.recommend.cells import Asked, Cells, log_rate
-from raidlab.recommend.decide import Decision, farness, goal_values_of, longest_ns, runs_of, short_of
-from raidlab.recommend.load import LoadedNeed, ResolvedWork
+from raidlab.recommend.decide import (
+    SATURATED,
+    Decision,
+    first_of_levels,
+    goal_values_of,
+    longest_ns,
+    runs_of,
+    too_slow,
+)
+from raidlab.recommend.lines import Ends, MarginLine, lines_of
+from raidlab.recommend.load import LoadedNeed
 from raidlab.recommend.words import limit_words, value_words
 from raidlab.results.recommendation import AnswerTurn, Relaxation, money_words
 from raidlab.run.progress import Progress
 from raidlab.stats import mean_interval
 from raidlab.stats.selection import FIRST_REPEATS
-from raidlab.stats.turning import Range, turning
+from raidlab.stats.turning import Turning, turning
 
 # What is looked at takes about as long as the choice did, at most, and may take so much.
 LEAST_REQUESTS = 400_000
-# A depth or a rate is looked at up to so many times higher and lower.
-FARTHEST = 4.0
-_MOST_DEPTH = 1024
-_MOST_RIVALS = 2
 _NOBODY = "none meets the need"
 
 
@@ -178,7 +183,7 @@ class WorkMargins:
     progress: Progress
     spent: int = 0
     """Requests simulated, those of warm-ups too."""
-    _known: dict[tuple[int, str, float], Cells] = field(default_factory=dict)
+    _known: dict[tuple[str, float], Cells] = field(default_factory=dict)
 
     @property
     def most(self) -> int:
@@ -186,7 +191,7 @@ class WorkMargins:
         return max(LEAST_REQUESTS, self.decision.cells.done)
 
     def find(self) -> Margins:
-        """Move each workload's share of reads and how hard it drives the array, on both sides."""
+        """Move what is assumed, each workload's share of reads and how hard it drives the array, on both sides."""
         found, decision, skipped = Margins(), self.decision, list[str]()
         first, rivals = decision.feasible[0], rivals_of(decision)
         works = [work for work in decision.loaded.works if "trace" not in work.table]
@@ -194,12 +199,11 @@ class WorkMargins:
             found.unseen.append("a trace is as it was recorded, and is not moved")
         self.progress.begin("what would change it", self.most, unit="request")
         try:
-            for at, work in enumerate(decision.loaded.works):
-                title = f"{work.name}: " if len(decision.loaded.works) > 1 else ""
-                still, unseen = _Ends(title), _Ends(title)
-                for axis, range_ in _ranges(work):
+            for lines in lines_of(decision.loaded, first):
+                still, unseen = Ends(), Ends()
+                for line in lines:
                     for upwards in (False, True):
-                        self._look(found, first, rivals, at, axis, range_, still, unseen, upwards=upwards)
+                        self._look(found, first, rivals, line, still, unseen, upwards=upwards)
                 found.unturned += still.words()
                 skipped += unseen.words()
         except KeyboardInterrupt:
@@ -212,14 +216,14 @@ class WorkMargins:
         return found
 
     def relieve(self) -> Margins:
-        """Where nothing meets the need: the load at which what comes nearest would, a workload at a time."""
-        found, loaded = Margins(), self.decision.loaded
-        nearest = _of_levels(_too_slow(self.decision))
+        """Where nothing meets the need: at which load, or under which assumption, what comes nearest would."""
+        found = Margins()
+        nearest = first_of_levels(too_slow(self.decision))
         self.progress.begin("what would have to give", self.most, unit="request")
         try:
-            for at, work in enumerate(loaded.works):
-                for axis, range_ in _ranges(work):
-                    if axis != "read" and (told := self._relieved(nearest, at, axis, range_)):
+            for line in (line for lines in lines_of(self.decision.loaded, *nearest[:1]) for line in lines):
+                for upwards in line.sides_that_relieve:
+                    if told := self._relieved(nearest, line, upwards=upwards):
                         found.relaxed.append(told)
         except KeyboardInterrupt:
             found.unseen.append("lighter loads, as it was interrupted")
@@ -228,145 +232,131 @@ class WorkMargins:
         found.requests = self.spent
         return found
 
-    def _relieved(self, nearest: list[Contender], at: int, axis: str, range_: Range) -> Relaxation | None:
-        """The heaviest load of a workload at which one of those nearest meets the goals; None where that is too light.
+    def _relieved(self, nearest: list[Contender], line: MarginLine, *, upwards: bool) -> Relaxation | None:
+        """The nearest place at which one of those nearest meets the goals; None where there is none on that side.
 
-        Only of arrays that meet them in the other workloads.
+        Only of arrays that meet them in the workloads that are not moved.
         """
-        below = replace(range_, low=1.0 if axis == "depth" else range_.now / FARTHEST**2)
         best: tuple[float, str] | None = None
         for one in nearest:
-            if self.spent >= self.most or not self._misses_only(one.shape, at):
+            if self.spent >= self.most or not self._misses_only(one.shape, line.works):
                 continue
-            turned = turning(below, partial(self._short_of_goals, one.shape, at, axis), upwards=False)
+            turned = turning(line.relieving, partial(self._short_of_goals, one.shape, line), upwards=upwards)
             if turned is not None:
-                place = turned.at if turned.low is None else turned.low
-                best = max(best or (0.0, ""), (place, one.name), key=lambda found: found[0])
+                # The end of its interval that is farther off.
+                end = turned.high if upwards else turned.low
+                place = turned.at if end is None else end
+                if best is None or (place < best[0]) == upwards:
+                    best = (place, one.name)
         if best is None:
             return None
-        work = self.decision.loaded.works[at]
-        title = f"{work.name}: " if len(self.decision.loaded.works) > 1 else ""
-        place = math.floor(best[0]) if axis == "depth" else best[0]
-        words = f"{title}{_axis_words(axis, [place])} instead of {range_.now:,.4g}"
-        return Relaxation(need=f"{title}{axis}", words=words, admits=best[1], gain="")
+        place = best[0] if line.axis == "rate" else math.ceil(best[0]) if upwards else math.floor(best[0])
+        return Relaxation(need=line.key, words=line.instead_words(place), admits=best[1], gain="")
 
-    def _short_of_goals(self, shape: Shape, at: int, axis: str, place: float) -> list[float]:
+    def _short_of_goals(self, shape: Shape, line: MarginLine, place: float) -> list[float]:
         """Above 0 while a goal is missed."""
-        return [-value for value in self._goals(shape, at, axis, place)]
+        return [-value for value in self._goals(shape, line, place)]
 
-    def _misses_only(self, shape: Shape, at: int) -> bool:
-        """Whether a shape misses goals in this workload, and in no other."""
-        works = range(len(self.decision.loaded.works))
-        cells = self.decision.cells
-        missing = {work for work in works for values, _ in goal_values_of(cells, shape, work) if math.fsum(values) < 0}
-        return missing == {at}
+    def _misses_only(self, shape: Shape, works: tuple[int, ...]) -> bool:
+        """Whether a shape misses goals in these workloads, and in no others."""
+        every, cells = range(len(self.decision.loaded.works)), self.decision.cells
+        missing = {work for work in every for values, _ in goal_values_of(cells, shape, work) if math.fsum(values) < 0}
+        return bool(missing) and missing <= set(works)
 
     def _look(
         self,
         found: Margins,
         first: Contender,
         rivals: list[Contender],
-        at: int,
-        axis: str,
-        range_: Range,
-        still: _Ends,
-        unseen: _Ends,
+        line: MarginLine,
+        still: Ends,
+        unseen: Ends,
         *,
         upwards: bool,
     ) -> None:
         """Add where the answer turns on one side: the nearest place at which it fails, or a rival is better."""
-        work, end = self.decision.loaded.works[at], range_.high if upwards else range_.low
-        if end == range_.now:
+        end = line.range.high if upwards else line.range.low
+        if end == line.range.now:
             return
-        title = f"{work.name}: " if len(self.decision.loaded.works) > 1 else ""
         if self.spent >= self.most:
-            unseen.add(axis, end, upwards=upwards)
+            unseen.add(line, end, upwards=upwards)
             return
-        nearest: AnswerTurn | None = None
-        for instead, value in self._events(first, rivals, at, axis):
+        nearest: tuple[Turning, str] | None = None
+        range_ = line.range
+        for instead, value in self._events(first, rivals, line):
             turned = turning(range_, value, upwards=upwards)
-            if turned is None:
-                continue
-            scale = 100.0 if axis == "read" else 1.0
-            low, high = (None if one is None else scale * one for one in (turned.low, turned.high))
-            margin = Margin(axis, scale * range_.now, scale * turned.at, low, high, instead, "simulated")  # type: ignore[arg-type]
-            is_nearer = nearest is None or abs(margin.turns_at - scale * range_.now) < abs(
-                nearest["turns_at"] - scale * range_.now
-            )
-            if is_nearer:
-                nearest = AnswerTurn(
-                    axis=f"{title}{axis}",
-                    now=scale * range_.now,
-                    turns_at=margin.turns_at,
-                    low=low,
-                    high=high,
-                    instead=instead,
-                    how="simulated",
-                    words=f"{title}{margin.condition()}",
-                )
+            if turned is not None and (nearest is None or line.is_nearer(turned.at, nearest[0].at)):
+                nearest = turned, instead
+                # What turns farther off is of no interest.
+                range_ = range_.cut(turned, upwards=upwards)
         if nearest is None:
-            still.add(axis, end, upwards=upwards)
+            still.add(line, end, upwards=upwards)
         else:
-            found.turns.append(nearest)
+            found.turns.append(line.turn(*nearest))
 
     def _events(
-        self, first: Contender, rivals: list[Contender], at: int, axis: str
+        self, first: Contender, rivals: list[Contender], line: MarginLine
     ) -> Iterator[tuple[str, Callable[[float], list[float] | None]]]:
         """What may end the answer, and by place the values that are above 0 until it does."""
-        if self._has_goals(at):
-            yield _missed_words(self.decision.loaded, at), lambda place: self._goals(first.shape, at, axis, place)
+        if self._has_goals(line):
+            yield _missed_words(self.decision.loaded, line.works), lambda place: self._goals(first.shape, line, place)
         for rival in rivals:
-            yield rival.name, lambda place, rival=rival: self._against(first, rival, at, axis, place)  # type: ignore[misc]
+            yield rival.name, lambda place, rival=rival: self._against(first, rival, line, place)  # type: ignore[misc]
 
-    def _has_goals(self, at: int) -> bool:
-        return bool(self.decision.loaded.need.need.time_goals()) or self.decision.loaded.works[at].load.kind == "open"
+    def _has_goals(self, line: MarginLine) -> bool:
+        loaded = self.decision.loaded
+        return bool(loaded.need.need.time_goals()) or any(loaded.works[at].load.kind == "open" for at in line.works)
 
-    def _goals(self, shape: Shape, at: int, axis: str, place: float) -> list[float]:
+    def _goals(self, shape: Shape, line: MarginLine, place: float) -> list[float]:
         """How far a shape is beyond its goals, in what makes no difference: of the goal that is nearest."""
-        cells = self._cells(at, axis, place)
-        self._run(cells, [shape], at)
-        goals = [[value / near for value in values] for values, near in goal_values_of(cells, shape, at)]
+        cells = self._cells(line, place)
+        self._run(cells, [shape], line)
+        found = [goal for at in line.works for goal in goal_values_of(cells, shape, at)]
+        goals = [[value / near for value in values] for values, near in found]
         return [min(each) for each in zip(*goals, strict=True)]
 
-    def _against(self, first: Contender, rival: Contender, at: int, axis: str, place: float) -> list[float]:
+    def _against(self, first: Contender, rival: Contender, line: MarginLine, place: float) -> list[float]:
         """Above 0 while a rival is no better answer: it misses a goal, or is neither cheaper nor faster."""
         ways = []
-        if self._has_goals(at):
-            ways.append([-value for value in self._goals(rival.shape, at, axis, place)])
+        if self._has_goals(line):
+            ways.append([-value for value in self._goals(rival.shape, line, place)])
         if self.decision.loaded.need.asked != "cheapest" or (rival.cost or 0.0) == (first.cost or 0.0):
-            ways.append(self._ahead(first.shape, rival.shape, at, axis, place))
+            ways.append(self._ahead(first.shape, rival.shape, line, place))
         return [max(each) for each in zip(*ways, strict=True)]
 
-    def _ahead(self, first: Shape, second: Shape, at: int, axis: str, place: float) -> list[float]:
+    def _ahead(self, first: Shape, second: Shape, line: MarginLine, place: float) -> list[float]:
         """By how much the first is faster, in margins; what other workloads give is as it was."""
-        cells, decision = self._cells(at, axis, place), self.decision
-        self._run(cells, [first, second], at)
+        cells, decision = self._cells(line, place), self.decision
+        self._run(cells, [first, second], line)
         margin = math.log1p(decision.loaded.need.effort.margin_percent / 100)
-        others = [one for one in range(len(decision.loaded.works)) if one != at]
+        others = [one for one in range(len(decision.loaded.works)) if one not in line.works]
         logs = []
         for shape in (first, second):
-            moved = runs_of(cells, shape, decision.figure, works=[at])
+            moved = runs_of(cells, shape, decision.figure, works=line.works)
             still = runs_of(decision.cells, shape, decision.figure, works=others) if others else [[]] * len(moved)
             logs.append([log_rate([*a, *b]) for a, b in zip(moved, still, strict=False)])
         return [(a - b) / margin for a, b in zip(*logs, strict=False)]
 
-    def _run(self, cells: Cells, shapes: list[Shape], at: int) -> None:
-        goals = {"load", *self.decision.loaded.need.need.states} if self._has_goals(at) else set()
-        full = {"saturated"} if self.decision.loaded.works[at].load.kind == "open" else set()
+    def _run(self, cells: Cells, shapes: list[Shape], line: MarginLine) -> None:
+        goals = {"load", *self.decision.loaded.need.need.states} if self._has_goals(line) else set()
         before = cells.done
         cells.run(
             Asked(shape, at, kind, repeat)
             for repeat in range(FIRST_REPEATS)
             for shape in shapes
-            for kind in sorted({self.decision.figure} | goals | full)
+            for at in line.works
+            for kind in sorted({self.decision.figure} | goals | self._full(at))
         )
         self.spent += cells.done - before
 
-    def _cells(self, at: int, axis: str, place: float) -> Cells:
-        """The cells of the need with one workload moved, kept while it is looked at."""
-        key = (at, axis, place)
+    def _full(self, at: int) -> set[str]:
+        return {SATURATED} if self.decision.loaded.works[at].load.kind == "open" else set()
+
+    def _cells(self, line: MarginLine, place: float) -> Cells:
+        """The cells of the need where it is moved to, kept while it is looked at."""
+        key = (line.key, place)
         if key not in self._known:
-            own, loaded = self.decision.cells, _moved(self.decision.loaded, at, axis, place)
+            own, loaded = self.decision.cells, line.moved(place)
             self._known[key] = Cells(
                 loaded, _Counted(self.progress, self), own.stop, own.requests, own.warm_up, own.runner
             )
@@ -398,88 +388,14 @@ def rivals_of(decision: Decision) -> list[Contender]:
         for one in decision.feasible
         if one.shape.level != first.shape.level and (not is_cheapest or (one.cost or 0.0) == (first.cost or 0.0))
     ]
-    missing = [one for one in _too_slow(decision) if not is_cheapest or (one.cost or 0.0) < (first.cost or 0.0)]
-    return [*_of_levels(behind), *_of_levels(missing)]
+    missing = [one for one in too_slow(decision) if not is_cheapest or (one.cost or 0.0) < (first.cost or 0.0)]
+    return [*first_of_levels(behind), *first_of_levels(missing)]
 
 
-def _too_slow(decision: Decision) -> list[Contender]:
-    """What meets the need but for its speed, the nearest first."""
-    slow = [
-        one
-        for one in decision.candidates
-        if not one.missed and decision.standings.get(one.shape) in ("missed", "not decided")
-    ]
-    return sorted(slow, key=lambda one: (farness(short_of(decision, one)), one.number))
-
-
-def _of_levels(candidates: list[Contender]) -> list[Contender]:
-    """The first of each level, a few."""
-    found: dict[str, Contender] = {}
-    for one in candidates:
-        found.setdefault(one.shape.level, one)
-    return list(found.values())[:_MOST_RIVALS]
-
-
-def _ranges(work: ResolvedWork) -> Iterator[tuple[str, Range]]:
-    """What of a workload is moved, and how far."""
-    read = work.table.get("read")
-    if "trace" in work.table:
-        return
-    if isinstance(read, int | float):
-        yield "read", Range(float(read), 0.0, 1.0, is_share=True)
-    if work.load.kind == "closed":
-        now = float(work.load.depth)
-        most = min(max(now, _MOST_DEPTH), now * FARTHEST)
-        yield "depth", Range(now, max(1.0, math.floor(now / FARTHEST)), most, is_share=False, whole=1)
-    elif work.load.kind == "open":
-        now = work.load.rate_per_s
-        yield "rate", Range(now, now / FARTHEST, now * FARTHEST, is_share=False)
-
-
-def _moved(loaded: LoadedNeed, at: int, axis: str, place: float) -> LoadedNeed:
-    work = loaded.works[at]
-    if axis == "read":
-        moved = replace(work, table={**work.table, "read": min(max(place, 0.0), 1.0)})
-    elif axis == "depth":
-        moved = replace(work, load=replace(work.load, depth=round(place)))
-    else:
-        moved = replace(work, load=replace(work.load, rate_per_s=place))
-    return replace(loaded, works=[*loaded.works[:at], moved, *loaded.works[at + 1 :]])
-
-
-@dataclass
-class _Ends:
-    """How far each axis of a workload was looked along, or would have been."""
-
-    title: str
-    _by_axis: dict[str, dict[bool, float]] = field(default_factory=dict)
-
-    def add(self, axis: str, end: float, *, upwards: bool) -> None:
-        """Add one end of an axis."""
-        self._by_axis.setdefault(axis, {})[upwards] = end
-
-    def words(self) -> list[str]:
-        """All of them in one line; none where there are none."""
-        each = [
-            f"{'' if len(ends) > 1 else 'up to ' if True in ends else 'down to '}{_axis_words(axis, [*ends.values()])}"
-            for axis, ends in self._by_axis.items()
-        ]
-        return [f"{self.title}{', '.join(each)}"] if each else []
-
-
-def _axis_words(axis: str, ends: list[float]) -> str:
-    """A place on an axis, or from one to another."""
-    if axis == "read":
-        return f"{' to '.join(f'{100 * end:.0f}' for end in ends)} % reads"
-    if axis == "depth":
-        return f"{'a queue depth' if len(ends) == 1 else 'queue depths'} of {' to '.join(f'{end:.0f}' for end in ends)}"
-    return f"{' to '.join(f'{end:,.4g}' for end in ends)} requests/s"
-
-
-def _missed_words(loaded: LoadedNeed, at: int) -> str:
+def _missed_words(loaded: LoadedNeed, works: tuple[int, ...]) -> str:
     """What becomes of the answer where it fails."""
     goals = loaded.need.need.time_goals()
-    if len(goals) == 1 and loaded.works[at].load.kind != "open":
+    if len(goals) == 1 and all(loaded.works[at].load.kind != "open" for at in works):
         return f"{goals[0].key} is beyond {value_words(goals[0].key, goals[0].within_ns)}"
     return "a goal is missed" if goals else "it cannot keep up"
 

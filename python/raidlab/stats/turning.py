@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from raidlab.stats.bisection import bisected
 from raidlab.stats.interval import mean_interval, student
@@ -73,6 +73,12 @@ class Range:
             distance += step
             step *= 1.5
         return [*found, last] if last != start else []
+
+    def cut(self, turned: Turning, *, upwards: bool) -> Range:
+        """The range as far as one side has not turned for sure."""
+        if upwards:
+            return replace(self, high=turned.at if turned.high is None else turned.high)
+        return replace(self, low=turned.at if turned.low is None else turned.low)
 
     def within(self, place: float) -> float:
         """A place, or the nearest end."""
