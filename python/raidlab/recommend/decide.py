@@ -460,7 +460,9 @@ class Decider:
             chosen += [*first_shapes(found, _NEAR_MISSES), *others.values()]
         self._test(chosen)
         met = [one.shape for one in chosen if self.standings.get(one.shape) == "met"]
-        self._ask(list(dict.fromkeys(met)), self.figure, self.effort.first)
+        # What too slow an array gives tells what a longer time would admit.
+        slow = [one.shape for one in first_of_levels(too_slow(decision))] if decision.feasible else []
+        self._ask(list(dict.fromkeys([*met, *slow])), self.figure, self.effort.first)
 
     def _would_be_better(self, candidate: Contender, decision: Decision) -> bool:
         """Whether it could come before the answer if its need were relaxed."""
