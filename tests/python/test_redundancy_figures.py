@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from raidlab.analysis.checks import INVALID, Finding
+from raidlab.analysis.checks import INVALID, WARN, Concern, Finding
 from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.model.slowest import mean_of_slowest, rotations
 from raidlab.api import analyse, compare_with_published, published_beside, run_study, write_report
@@ -14,8 +15,9 @@ from raidlab.errors import InputError
 from raidlab.report.figures import make_figures
 from raidlab.report.figures.chart import Mark
 from raidlab.report.figures.held_points import line_points
-from raidlab.report.page import fill
+from raidlab.report.page import fill, render
 from raidlab.report.published import concluded
+from raidlab.report.sections import targets_of
 from raidlab.results import Run
 from raidlab.study import load_study
 from raidlab.study.expression import Relation, read
@@ -309,6 +311,27 @@ def test_what_is_said_of_pairs_stands_behind_a_space() -> None:
     array = {"name": "raid5", "group": "", **said}
     page = fill("basis.html.j2", arrays=[array], hardware=[], members=[], metrics=[])
     assert '</code> <span class="soft">pair: queued</span>' in page.replace("\n", " ")
+
+
+def test_what_a_check_says_of_single_figures_stands_where_they_do(run: Run, folder: Path) -> None:
+    analysis, beside = analyse(run), published_beside(run, folder / "study.toml", keep=False)
+    concern = Concern("raid5", "stripe, 100 % reads", "It is plain")
+    finding = Finding("made_up", "sim", WARN, "All is plain.", "Mend it.", (concern,))
+    figures = make_figures(analysis)
+    (target,) = targets_of(analysis, figures, beside, [finding])
+    told = {shown.title: shown.care for section in target.sections for shown in section.figures if shown.care}
+    assert set(told) == {"Figure 1: stages"}, "the only one that draws it"
+    assert [one.evidence for one in told["Figure 1: stages"]] == ["It is plain."]
+    assert [section.title for section in target.sections if section.care] == ["All"], "its table has it"
+    assert beside is not None
+    (sound,) = concluded(beside, [finding])
+    assert not sound.care and "warn" not in sound.sentence, "no conclusion rests on it"
+    writes = replace(finding, concerns=(Concern("raid5", "chunk, 0 % reads", "It is plain"),))
+    (spoilt,) = concluded(beside, [writes])
+    assert set(spoilt.care) == {"clear", "reverse"}
+    assert spoilt.sentence.endswith("2 of all rest on figures that checks warn of")
+    page = render(analysis, figures, [writes], beside)
+    assert page.count("made_up: It is plain.") == 2 + 5 + 1, "two conclusions, five figures, one table"
 
 
 def test_nothing_is_concluded_from_a_target_that_a_check_calls_invalid(run: Run, folder: Path) -> None:

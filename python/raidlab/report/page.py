@@ -138,7 +138,7 @@ def render(
         named=NAMED,
         nothing_shown=f"{NOTHING_SHOWN_PERCENT:g}",
         worst=[finding for finding in worst_first if SEVERITY[finding.verdict] >= SEVERITY[WARN]],
-        targets=targets_of(analysis, figures, published),
+        targets=targets_of(analysis, figures, published, worst_first),
         findings=worst_first,
         verdicts=verdict_counts(findings),
         arrays=arrays_of(analysis),

@@ -9,12 +9,12 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from statistics import median
 
-from raidlab.analysis.checks import Finding
+from raidlab.analysis.checks import Finding, warns_of
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare import (
     MISS_PERCENT,
@@ -130,6 +130,8 @@ class TargetConclusions:
     target: str
     sentence: str
     rows: list[PublishedRow]
+    care: dict[str, list[Finding]] = field(default_factory=dict)
+    """What checks say of the figures that a conclusion rests on, by its id."""
 
     @property
     def failed(self) -> list[PublishedRow]:
@@ -151,8 +153,21 @@ def concluded(published: PublishedComparison | None, findings: Sequence[Finding]
             found.append(TargetConclusions(target, "none of its conclusions could be tested", rows))
             continue
         said = held_words(rows, "conclusions that are tested on any hardware hold")
-        found.append(TargetConclusions(target, said, rows))
+        care = {row.id: told for row in rows if row.is_judged and (told := warns_of(findings, target, _rests_on(row)))}
+        if care:
+            said += f"; {len(care)} of all rest{'s' if len(care) == 1 else ''} on figures that checks warn of"
+        found.append(TargetConclusions(target, said, rows, care))
     return found
+
+
+def _rests_on(row: PublishedRow) -> Iterator[tuple[str, str]]:
+    """The arrays and workloads that a row was taken from, patterns of names among them."""
+    for measure in row.measures:
+        load = measure.get("workload", measure.get("workloads"))
+        if "array" in measure and load:
+            yield str(measure["array"]), str(load)
+        if "reference" in measure:
+            yield str(measure["reference"]), str(measure.get("reference_workload", load))
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,18 @@ Invariant: nothing is worked out here but wording and rounding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
+from raidlab.analysis.checks import Finding, warns_of
 from raidlab.analysis.metrics import Analysis, Comparison, Point
 from raidlab.published.compare import PublishedComparison, PublishedRow
 from raidlab.report.answer import PER_WORDS, TARGET_WORDS
 from raidlab.report.figures import Figure
 from raidlab.report.figures.figure import key_of, length
-from raidlab.report.figures.own import own_key
+from raidlab.report.figures.own import drawn_by, own_key
 from raidlab.report.path import DataPath, data_path
 from raidlab.stats import interval_above_zero
 from raidlab.study.check import is_same_capacity
@@ -33,6 +34,8 @@ class Shown:
     svgs: list[Markup]
     is_wide: bool = False
     claims: list[PublishedRow] = field(default_factory=list)
+    care: list[Finding] = field(default_factory=list)
+    """What checks say of the figures that are drawn."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class Section:
     space: str = ""
     figures: list[Shown] = field(default_factory=list)
     comparisons: list[Comparison] = field(default_factory=list)
+    care: list[Finding] = field(default_factory=list)
     points: list[PointRow] = field(default_factory=list)
     streams: list[StreamRow] = field(default_factory=list)
     path: DataPath | None = None
@@ -121,19 +125,24 @@ def failures_words(points: Iterable[Point]) -> str:
 
 
 def targets_of(
-    analysis: Analysis, figures: list[Figure], published: PublishedComparison | None
+    analysis: Analysis, figures: list[Figure], published: PublishedComparison | None, findings: Sequence[Finding]
 ) -> list[TargetSections]:
     """All targets of a run, each with its sections: the study's own figures, its tables, what is in no table."""
     found = []
     for target in analysis.targets:
-        sections = [*_own(analysis, figures, target, published), *_tables(analysis, figures, target)]
+        sections = [*_own(analysis, figures, target, published, findings)]
+        sections += _tables(analysis, figures, target, findings)
         sections += _rest(analysis, target)
         found.append(TargetSections(target, target_title(analysis, target), sections))
     return found
 
 
 def _own(
-    analysis: Analysis, figures: list[Figure], target: str, published: PublishedComparison | None
+    analysis: Analysis,
+    figures: list[Figure],
+    target: str,
+    published: PublishedComparison | None,
+    findings: Sequence[Finding],
 ) -> Iterator[Section]:
     """The figures under the study's own names, each with the claims that are tested on it."""
     rows: dict[str, PublishedRow] = {}
@@ -149,15 +158,16 @@ def _own(
             claims = [rows[name] for name in spec.claims if name in rows]
             # What was printed of boxes that are not here is nobody's news below each figure.
             here = [row for row in claims if target == "original" or row.is_evaluated]
-            found.append(shown(figure, here))
+            found.append(replace(shown(figure, here), care=warns_of(findings, target, drawn_by(spec))))
     if found:
         yield Section(key_of("own", target), "The study's own figures", figures=found)
 
 
-def _tables(analysis: Analysis, figures: list[Figure], target: str) -> Iterator[Section]:
+def _tables(analysis: Analysis, figures: list[Figure], target: str, findings: Sequence[Finding]) -> Iterator[Section]:
     for compare in analysis.run.study.compare:
         mine = analysis.compared(target, compare.group)
         if mine:
+            rows = [row.point for comparison in mine for row in comparison.rows]
             yield Section(
                 key=key_of(compare.group, target),
                 title=compare.title,
@@ -170,7 +180,8 @@ def _tables(analysis: Analysis, figures: list[Figure], target: str) -> Iterator[
                     shown(figure) for figure in figures if figure.key == key_of(figure.kind, compare.group, target)
                 ],
                 comparisons=mine,
-                path=data_path(row.point for comparison in mine for row in comparison.rows),
+                care=warns_of(findings, target, [(point.array, point.workload) for point in rows]),
+                path=data_path(rows),
             )
 
 

@@ -67,9 +67,11 @@ from raidlab.analysis.checks.finding import (
     SEVERITY,
     UNKNOWN,
     WARN,
+    Concern,
     Finding,
     frame_of,
     that_concern,
+    warns_of,
     words_of,
 )
 from raidlab.analysis.checks.members import of_target
@@ -163,10 +165,12 @@ __all__ = [
     "SEVERITY",
     "UNKNOWN",
     "WARN",
+    "Concern",
     "Finding",
     "check_targets",
     "frame_of",
     "run_checks",
     "that_concern",
+    "warns_of",
     "words_of",
 ]

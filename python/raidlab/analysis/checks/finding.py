@@ -10,7 +10,8 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -33,6 +34,21 @@ _NEVER_IDLE_REMEDY = "Take the throttle md, rate or share, or a load of arrivals
 
 
 @dataclass(frozen=True)
+class Concern:
+    """What a finding says of one array under one workload.
+
+    Attributes
+    ----------
+    says : str
+        A sentence without its end, for where those figures stand alone.
+    """
+
+    array: str
+    workload: str
+    says: str
+
+
+@dataclass(frozen=True)
 class Finding:
     """The answer of one check about one target.
 
@@ -46,6 +62,8 @@ class Finding:
         A sentence with the figures it rests on.
     remedy : str
         The flag or the action that would remedy it; empty for PASS.
+    concerns : tuple of Concern
+        What it says of single figures, the worst first; empty where it is about the target as a whole.
     """
 
     check: str
@@ -53,6 +71,7 @@ class Finding:
     verdict: str
     evidence: str
     remedy: str = ""
+    concerns: tuple[Concern, ...] = ()
 
     def row(self) -> dict[str, str]:
         """It as tables and documents have it, where the remedy stands under ``mend``."""
@@ -93,6 +112,35 @@ def that_concern(findings: Iterable[Finding], targets: set[str], *, among: Itera
     """Findings about some targets of a run, or about what is none of ``among``, all its targets: the run as a whole."""
     others = set(among) - targets
     return [finding for finding in findings if finding.target not in others]
+
+
+def warns_of(findings: Iterable[Finding], target: str, lines: Iterable[tuple[str, str]]) -> list[Finding]:
+    """What says WARN or worse of figures of a target, of these arrays and workloads (or patterns of names) alone.
+
+    Examples
+    --------
+    >>> concerns = (Concern("RAID 1", "scan", "It is slow"), Concern("RAID 5", "scan", "It is slower"))
+    >>> plain = Finding("device_too_plain", "sim", "WARN", "It.", "Mend it.", concerns)
+    >>> [one.evidence for one in warns_of([plain], "sim", {("RAID ?", "scan")})]
+    ['It is slow; the same is to be said of 1 more.']
+    >>> warns_of([plain], "sim", {("RAID 1", "other")})
+    []
+    """
+    asked, found = list(lines), []
+    for finding in findings:
+        mine = tuple(
+            one
+            for one in finding.concerns
+            if any(fnmatchcase(one.array, names) and fnmatchcase(one.workload, loads) for names, loads in asked)
+        )
+        if mine and finding.target == target and SEVERITY[finding.verdict] >= SEVERITY[WARN]:
+            more = (
+                f"; the same is to be said of {'one' if len(mine) == 2 else len(mine) - 1} more"
+                if len(mine) > 1
+                else ""
+            )
+            found.append(replace(finding, evidence=f"{mine[0].says}{more}.", concerns=mine))
+    return found
 
 
 def words_of(findings: Sequence[Finding], verdicts: Sequence[str]) -> str:

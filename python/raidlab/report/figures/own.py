@@ -78,6 +78,13 @@ def _line_names(spec: StudyFigure) -> Iterator[str]:
         yield one.name or one.array
 
 
+def drawn_by(spec: StudyFigure) -> Iterator[tuple[str, str]]:
+    """The arrays and workloads of all that a figure draws."""
+    loads = [*spec.workloads, *(load for one in spec.series for load in one.workloads)]
+    yield from ((line.array, line.workload) for load in loads for line in lines_of(spec, load))
+    yield from ((array, load) for line in spec.lines for array in line.arrays for load in line.workloads)
+
+
 def panels_of(spec: StudyFigure) -> list[tuple[str, str]]:
     """The workloads of a figure's panels, each with what its panel is called."""
     return list(zip(spec.workloads, spec.panels or spec.workloads, strict=True))
