@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from raidlab.analysis.checks import INVALID, WARN, Concern, Finding
+from raidlab.analysis.checks import INVALID, WARN, Concern, Finding, single_run
 from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.model.slowest import mean_of_slowest, rotations
 from raidlab.api import analyse, compare_with_published, published_beside, run_study, write_report
@@ -18,7 +21,7 @@ from raidlab.report.figures.held_points import line_points
 from raidlab.report.page import fill, render
 from raidlab.report.published import concluded
 from raidlab.report.sections import targets_of
-from raidlab.results import Run
+from raidlab.results import Run, load_run
 from raidlab.study import load_study
 from raidlab.study.expression import Relation, read
 
@@ -332,6 +335,24 @@ def test_what_a_check_says_of_single_figures_stands_where_they_do(run: Run, fold
     assert spoilt.sentence.endswith("2 of all rest on figures that checks warn of")
     page = render(analysis, figures, [writes], beside)
     assert page.count("made_up: It is plain.") == 2 + 5 + 1, "two conclusions, five figures, one table"
+
+
+def test_repeats_that_lie_far_apart_are_warned_of_on_any_clock(run: Run, tmp_path: Path) -> None:
+    (sound,) = single_run.check(analyse(run))
+    assert sound.verdict == "PASS" and not sound.concerns
+    copy = tmp_path / "run"
+    shutil.copytree(run.folder, copy)
+    slow = (
+        pl.when(pl.col("cell") == run.cells["cell"][0]).then(3 * pl.col("elapsed_ns")).otherwise(pl.col("elapsed_ns"))
+    )
+    run.cells.with_columns(elapsed_ns=slow).write_parquet(copy / "cells.parquet")
+    (copy / "run.json").write_text(json.dumps({**run.facts, "tables": {}}), encoding="utf-8")
+    analysis = analyse(load_run(copy))
+    (finding,) = single_run.check(analysis)
+    point = analysis.points[0]
+    assert finding.verdict == "WARN" and finding.remedy == "Measure longer, or repeat more."
+    assert f"({point.array}, {point.workload}, {point.level}); over more than 20 % in 1 of" in finding.evidence
+    assert [(one.array, one.workload) for one in finding.concerns] == [(point.array, point.workload)]
 
 
 def test_nothing_is_concluded_from_a_target_that_a_check_calls_invalid(run: Run, folder: Path) -> None:

@@ -101,9 +101,16 @@ function findingsOf(settings, points, held, repeats) {
   const filled = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
   const found = [];
   if (repeats < data.full.repeats) return found;
-  const spreads = points.map(({ rates }) => (100 * (Math.max(...rates) - Math.min(...rates))) / meanOf(rates)).sort((a, b) => a - b);
-  const values = { repeats, median: spreads[Math.floor(spreads.length / 2)].toFixed(1), worst: spreads.at(-1).toFixed(0) };
-  found.push({ check: "single_run", verdict: "PASS", evidence: filled(data.checks.repeated, values) });
+  const spreadOf = ({ rates }) => (100 * (Math.max(...rates) - Math.min(...rates))) / meanOf(rates);
+  const spreads = points.map(spreadOf).sort((a, b) => a - b);
+  const worst = points.find((point) => spreadOf(point) === spreads.at(-1));
+  const wide = spreads.filter((spread) => spread > data.wide_percent).length;
+  const values = {
+    repeats, median: spreads[Math.floor(spreads.length / 2)].toFixed(1), worst: spreads.at(-1).toFixed(0), wide, points: points.length,
+    limit: significant(data.wide_percent, 6), array: worst.name, workload: data.workload, level: `queue depth ${worst.depth}`,
+  };
+  const evidence = `${filled(data.checks.repeated + (wide ? data.checks.wide : ""), values)}.`;
+  found.push({ check: "single_run", verdict: wide ? "WARN" : "PASS", evidence });
   const below = (held ?? []).filter(({ kind }) => kind === "never_exceeded");
   // A search is each repeat's, though all of them search together.
   if (held?.length) {

@@ -109,11 +109,13 @@ def page_data() -> dict[str, Any]:
         "shapes": SHAPES,
         "student": [t_quantile(0.975, degrees) for degrees in range(1, FULL_AMOUNT["repeats"])],
         "nothing_shown_percent": NOTHING_SHOWN_PERCENT,
+        "wide_percent": single_run.WIDE_PERCENT,
         "verbs": answer.VERBS,
         "unsure": answer.UNSURE,
         "words": {"simulated": answer.TARGET_WORDS["sim"], "quick": QUICK, "once": cards.ONE_RUN_EACH},
         "checks": {
             "repeated": single_run.REPEATED,
+            "wide": single_run.WIDE,
             "below_target": target_never_reached.BELOW,
             "met_target": target_never_reached.MET,
         },

@@ -32,7 +32,7 @@ function pointOf(array, depth, amount) {
   const times = added(there.flatMap((one) => one.times));
   const each = there.map((one) => percentileOf(added(one.times), 90) / 1e6);
   return {
-    depth, rates, rate: total("bytes") / (total("elapsed_ns") / 1e9) / 1e6 / disks, mean: meanOf(rates), ends: interval(rates),
+    name: array.name, depth, rates, rate: total("bytes") / (total("elapsed_ns") / 1e9) / 1e6 / disks, mean: meanOf(rates), ends: interval(rates),
     iops: total("requests") / (total("elapsed_ns") / 1e9), repeats: there.length, first: amount === data.quick,
     p50_ms: percentileOf(times, 50) / 1e6, p90_ms: percentileOf(times, 90) / 1e6, p99_ms: percentileOf(times, 99) / 1e6,
     p90_ends: interval(each), requests: total("requests"),
