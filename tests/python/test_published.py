@@ -606,14 +606,26 @@ why = "an excuse"
     assert notes["kept"] == "a remark" and notes["missed"] == "a remark; an excuse"
     assert notes["s-wrong"] == "of a claim" and notes["relative:raid10,8:relative"] == "of a table"
     assert notes["relative:raid0,8:relative"] == ""
+    # A table of several files has reasons of single ones.
+    apart = miss.replace('column = "relative", why', 'file = "relative-other.csv", why')
+    (small_folder / "columns.toml").write_text(apart, encoding="utf-8")
+    (small_folder / "published" / "relative-other.csv").write_text(table, encoding="utf-8")
+    found = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml")).rows
+    told = {row.id: row.note for row in found if row.note == "of a table"}
+    assert set(told) == {"relative-other:raid10,8:relative"}
+    (small_folder / "published" / "relative-other.csv").unlink()
     # What excuses the model excuses no other disks.
     other = replace(mapping, quantities=mapping.quantities.model_copy(update={"target": "original"}))
     notes = {row.id: row.note for row in compare_run(analyse(small_run), other).rows}
     assert notes["missed"] == "a remark" and notes["s-wrong"] == "" == notes["relative:raid10,8:relative"]
-    for key, wrong in (("rows", "depht == 8"), ("column", "relativ")):
-        file = miss.replace(
-            "depth == 8" if key == "rows" else '"relative", why', wrong if key == "rows" else '"relativ", why'
-        )
+    of_one = miss.replace('column = "relative", why', 'column = "relative", file = "relative.csv", why')
+    for key, right, wrong in (
+        ("rows", "depth == 8", "depht == 8"),
+        ("column", '"relative", file', '"relativ", file'),
+        ("file", '"relative.csv", why', '"relatives.csv", why'),
+    ):
+        file = of_one.replace(right, wrong)
+        assert file != of_one
         (small_folder / "columns.toml").write_text(file, encoding="utf-8")
         with pytest.raises(InputError, match=rf"table.0\.miss.0\.{key}|miss.*{key}"):
             load_mapping(small_folder / "study.toml")

@@ -130,6 +130,8 @@ class Miss(Table):
     """An expression over the keys; true where the reason holds."""
     column: Line | None = None
     """Of which column; of all when left out."""
+    file: Line = "*"
+    """Of which of the table's files, such as ``figure22.csv``; of all when left out."""
     why: Prose
     """The reason, told of those that miss."""
 
@@ -179,11 +181,11 @@ class TableColumns(Table):
         operands = operands_of(keys)
         return next((skip.why for skip in self.skip if read(skip.rows).value(operands)), None)
 
-    def why_missed(self, keys: dict[str, str], column: str) -> str:
+    def why_missed(self, file: str, keys: dict[str, str], column: str) -> str:
         """Why the model misses a value of a row, where the study says it."""
         operands = operands_of(keys)
-        told = (miss.why for miss in self.miss if miss.column in (None, column) and read(miss.rows).value(operands))
-        return "; ".join(told)
+        mine = (miss for miss in self.miss if miss.column in (None, column) and fnmatchcase(file, miss.file))
+        return "; ".join(miss.why for miss in mine if read(miss.rows).value(operands))
 
     def needed(self, table: PublishedTable, common: Measures) -> list[Measure]:
         """Every measure that the rows of a table need."""
@@ -351,6 +353,10 @@ def _load_columns(folder: Path, measures: Measures) -> Columns:
     columns, reporter = read_table(folder / COLUMNS, Columns)
     for index, table in enumerate(columns.table):
         _check_table(index, table, measures, reporter)
+        files = [f"{one.name}.csv" for one in read_tables(folder / "published", table.file)]
+        for line, miss in enumerate(table.miss):
+            if not any(fnmatchcase(file, miss.file) for file in files):
+                reporter.add(("table", index, "miss", line, "file"), "is no file of this table", miss.file, table.file)
     reporter.complain()
     return columns
 

@@ -155,7 +155,7 @@ class Evaluation:
                 else:
                     place = f"{COLUMNS}: table '{columns.file}', column.{name}.value"
                     row = self.worked_out(row, expression, measures, operands_of(keys), holds=False, place=place)
-                    yield self.with_why(row, columns.why_missed(keys, name))
+                    yield self.with_why(row, columns.why_missed(f"{table.name}.csv", keys, name))
             for name, order in columns.order.items():
                 if name in line:
                     yield self._ordered(table.name, name, order, keys, measures, line[name])
