@@ -640,7 +640,8 @@ def test_what_is_given_is_shown_with_its_reason_and_counted_nowhere(
     claims = CLAIMS.replace("s-writes,throughput,range,,percent,15,35", "s-writes,throughput,range,,percent,,1")
     (small_folder / "published" / "claims.csv").write_text(claims, encoding="utf-8")
     unfitted = QUANTITIES.replace("[fit]\n", own).replace('to = ["relative"]', "to = []")
-    given = '[given]\nown-share = "an input"\ns-writes = "a bound"\ns-wrong = "again"\n"relative:raid0,*" = "by name"\n'
+    given = '[given]\nown-share = "an input"\ns-writes = "a bound"\ns-wrong = "s-order has it"\n'
+    given += '"relative:raid0,*" = "by name"\n'
 
     def shown(quantities: str) -> tuple[PublishedComparison, str]:
         file.write_text(quantities, encoding="utf-8")
@@ -656,6 +657,8 @@ def test_what_is_given_is_shown_with_its_reason_and_counted_nowhere(
     # The rest, and every figure of those that are given, is what it was.
     assert [row for row in comparison.rows if row.id not in names] == [r for r in before.rows if r.id not in names]
     assert {name: row.value for name, row in rows.items()} == {row.id: row.value for row in before.rows}
+    # Who reads that knows no ids.
+    assert rows["s-wrong"].note == f"'{rows['s-order'].title}' has it" and rows["s-order"].title != "s-order"
     assert "4 given and not counted" in text and "given an input" in text and "fails (given)" in text
     assert [(one.table, one.count) for one in errors_of(comparison.rows)] == [
         ("claims", 1),

@@ -142,7 +142,7 @@ def render(
         findings=worst_first,
         verdicts=verdict_counts(findings),
         arrays=arrays_of(analysis),
-        hardware=hardware_of(analysis),
+        hardware=hardware_of(analysis, published),
         members=members_of(facts),
         metrics=METRICS,
         command=rerun_command(facts),

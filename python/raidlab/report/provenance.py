@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from raidlab.analysis.metrics import Analysis, Point
-from raidlab.published.compare import parameters_of
+from raidlab.published.compare import PublishedComparison, parameters_of
+from raidlab.published.compare.evaluate import table_in_words
 from raidlab.results.facts import BlockDevice, Device, Facts, Origin
 from raidlab.results.volumes import volume_words
 from raidlab.study.parameters import Parameter
@@ -61,16 +62,22 @@ class ModelledHardware:
         return [f"{len(names)} without a word of where they come from ({shown}{more})"]
 
 
-def hardware_of(analysis: Analysis) -> list[ModelledHardware]:
-    """The modelled hardware of a run: of each target its parameters and its device, then devices of single arrays."""
+def hardware_of(analysis: Analysis, published: PublishedComparison | None = None) -> list[ModelledHardware]:
+    """The modelled hardware of a run: of each target its parameters and its device, then devices of single arrays.
+
+    What parameters were fitted to is told in the words of what was ``published``.
+    """
     facts = analysis.run.facts
+    called = {row.id: row.title for row in published.rows} if published is not None else {}
     found = []
     for target in analysis.targets:
         parameters = parameters_of(analysis, target)
         if parameters:
+            to = {
+                name: "; ".join(called.get(it, table_in_words(it)) for it in one.to) for name, one in parameters.items()
+            }
             rows = [
-                ParameterRow(name, _with_unit(one), one.status, ", ".join(one.to), one.why)
-                for name, one in parameters.items()
+                ParameterRow(name, _with_unit(one), one.status, to[name], one.why) for name, one in parameters.items()
             ]
             found.append(ModelledHardware(f"The path ({target})", "", rows))
         device = facts["devices"].get(target)

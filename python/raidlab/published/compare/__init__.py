@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.basis import fitted_figures, with_basis
 from raidlab.published.compare.conclude import conclusions_on
-from raidlab.published.compare.evaluate import DERIVED, Evaluation
+from raidlab.published.compare.evaluate import CLAIMS, DERIVED, Evaluation, without_ids
 from raidlab.published.compare.left_out import read_left_out, write_left_out
 from raidlab.published.compare.row import (
     FITTED,
@@ -115,6 +115,9 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
             if name == target
             else conclusions_on(mapping, Source(analysis, name, mapping.published))
         )
+    said = {row.id: f"'{row.title}'" for row in rows if row.table == CLAIMS or row.is_conclusion}
+    # A mistake names the key where it is.
+    rows = [row if row.verdict == "error" else replace(row, note=without_ids(row.note, said)) for row in rows]
     held_to = {row.id for row in rows if evaluation.is_fitted_to(row) and not {row.id, row.table} & follows}
     return PublishedComparison(rows, parameters, target, frozenset(held_to), _fitted_of_device(analysis, target))
 

@@ -34,7 +34,6 @@ from raidlab.study.mapping import (
     COLUMNS,
     QUANTITIES,
     ClaimQuantity,
-    Column,
     Derived,
     Measures,
     Order,
@@ -45,6 +44,7 @@ from raidlab.study.mapping import (
 )
 from raidlab.study.mapping import Mapping as StudyMapping
 from raidlab.study.published import Claim, PublishedTable, number, read_claims, read_tables
+from raidlab.study.units import format_bytes
 from raidlab.study.words import is_simulated
 
 _NOT_CHECKABLE = "none"
@@ -71,7 +71,7 @@ class Evaluation:
             # A claim that is a conclusion, too, is asked of every target (`conclusions_on`), this one among them.
             if claim.id not in self.mapping.quantities.conclusion and (only is None or claim.id in only):
                 row = self._claim(claim)
-                yield replace(row, of=_without_ids(row.of, said))
+                yield replace(row, of=without_ids(row.of, said))
         for name, derived in self.mapping.quantities.derived.items():
             if only is None:
                 yield self._derived(name, derived)
@@ -148,7 +148,7 @@ class Evaluation:
             for name, column in columns.column.items():
                 if name not in line:
                     continue
-                row = _printed_value(table.name, name, column, keys, line)
+                row = _printed_value(table.name, name, columns, keys, line)
                 expression = read(column.value)
                 if why is not None:
                     yield replace(row, verdict=NOT_EVALUATED, note=why, measures=_named(expression, measures))
@@ -271,9 +271,10 @@ def _of_each(expression: Expression, known: Known) -> list[float]:
 
 
 def _printed_value(
-    table: str, name: str, column: Column, keys: dict[str, str], line: Mapping[str, str]
+    table: str, name: str, columns: TableColumns, keys: dict[str, str], line: Mapping[str, str]
 ) -> PublishedRow:
     """The row of one value of a printed table, before the run is asked for it; ``up_to`` makes the value a range."""
+    column = columns.column[name]
     if column.up_to:
         printed = Published("", line[name], line.get(column.up_to, ""), column.unit)
     else:
@@ -282,7 +283,7 @@ def _printed_value(
         *(table, row_id(table, keys, name), column.value, printed, "compared"),
         table=table,
         note=column.note,
-        of=_cell_in_words(table, keys, name, column.unit),
+        of=_cell_in_words(table, keys, columns.key, name, column.unit),
     )
 
 
@@ -291,22 +292,47 @@ def _named(expression: Expression, measures: Measures) -> tuple[Mapping[str, obj
     return tuple(measures[name] for name in sorted(expression.names & set(measures)))
 
 
-def _without_ids(title: str, said: Mapping[str, str]) -> str:
-    """A claim's title with the conditions of the claims that it names in place of their ids.
+def without_ids(text: str, said: Mapping[str, str]) -> str:
+    """A text with what claims and conclusions say in place of the ids by which it names them.
+
+    An id that could be a word of the text, with no hyphen in it, is none.
 
     Examples
     --------
-    >>> _without_ids("conclusion: as u00-read; write", {"u00-read": "three nodes"})
+    >>> without_ids("conclusion: as u00-read; write", {"u00-read": "three nodes", "write": "a claim"})
     'conclusion: as three nodes; write'
     """
-    return re.sub(r"[^ ;]+", lambda word: said.get(word[0], word[0]), title)
+    return re.sub(r"\w+(?:-\w+)+", lambda word: said.get(word[0], word[0]), text)
 
 
-def _cell_in_words(table: str, keys: Mapping[str, str], column: str, unit: str) -> str:
-    """A cell of a table: keys that are numbers with their names, the column without its unit."""
-    found = [f"{name.replace('_', ' ')} {text}" if number(text) is not None else text for name, text in keys.items()]
+def _cell_in_words(table: str, keys: Mapping[str, str], key_columns: Mapping[str, str], column: str, unit: str) -> str:
+    """A cell of a table: keys that are numbers with their names and units, the column without its unit.
+
+    Examples
+    --------
+    >>> _cell_in_words("figure26", {"count": "100", "block": "65536"}, {"block": "block_bytes"}, "rate_mb_s", "MB/s")
+    'figure 26, count 100, block 64 KiB: rate'
+    """
+    found = [
+        f"{name.replace('_', ' ')} {_sized(text, key_columns.get(name, name))}" if number(text) is not None else text
+        for name, text in keys.items()
+    ]
     told = column.removesuffix("_" + unit.lower().replace("/", "_")).replace("_", " ")
     return f"{', '.join([table_in_words(table), *(text.replace('_', ' ') for text in found if text)])}: {told}"
+
+
+def _sized(text: str, column: str) -> str:
+    """A number with the unit that its column's name says.
+
+    Examples
+    --------
+    >>> _sized("65536", "block_size_bytes_corrected"), _sized("16", "stripe_unit_kb"), _sized("8", "jobs")
+    ('64 KiB', '16 KB', '8')
+    """
+    words = column.split("_")
+    if "bytes" in words:
+        return format_bytes(round(number(text) or 0))
+    return next((f"{text} {word.upper()}" for word in words if word in ("kb", "mb", "gb")), text)
 
 
 def table_in_words(table: str) -> str:
