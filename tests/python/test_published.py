@@ -675,6 +675,12 @@ def test_what_is_given_is_shown_with_its_reason_and_counted_nowhere(
     assert "own share" not in drawn
     page = write_page(analyse(small_run), comparison).read_text(encoding="utf-8")
     assert "an input" in page and '<td class="l">given</td>' in page
+    assert "In brackets the 95" not in page, "one run each"
+    # A figure of several runs has its interval.
+    rows["own-share"] = replace(rows["own-share"], low=48.51, high=51.49)
+    several = replace(comparison, rows=list(rows.values()))
+    page = write_page(analyse(small_run), several).read_text(encoding="utf-8")
+    assert page.count("[48.51, 51.49]") == 1 and "In brackets the 95" in page
 
 
 @pytest.mark.parametrize("name", ["s-nothing", "relative:raid6,*", "own-conclusion"])
