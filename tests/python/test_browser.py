@@ -45,6 +45,9 @@ reference = "alone"
 equal = "user_capacity"
 per = "array"
 """
+# How large the letters of each chart are, in pixels, by how much it is shrunk.
+LETTERS = """[...document.querySelectorAll("svg.chart")].map((chart) => [chart, chart.getBoundingClientRect().width])
+  .filter(([, width]) => width).map(([chart, width]) => 12 * width / chart.viewBox.baseVal.width)"""
 COUNT_SHIFTS = """
   window.shifts = [];
   new PerformanceObserver((list) => window.shifts.push(...list.getEntries().map((entry) => entry.value)))
@@ -184,6 +187,14 @@ def test_every_figure_says_what_it_shows(browser: Any, report: Path) -> None:
         for chart in charts:
             assert chart.get_attribute("width") and chart.get_attribute("height")
             assert any(letter.isdigit() for letter in chart.get_attribute("aria-label").partition(".")[2])
+
+
+@pytest.mark.parametrize("width", [320, PHONE["width"]])
+def test_letters_of_charts_are_as_large_on_a_phone(browser: Any, report: Path, width: int) -> None:
+    with Opened(browser, report, viewport={**PHONE, "width": width}) as opened:
+        sizes = opened.page.evaluate(LETTERS)
+        assert sizes and min(sizes) >= 11 and max(sizes) <= 12.01
+        assert opened.page.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_a_phone_scrolls_tables_and_not_the_page(browser: Any, report: Path) -> None:

@@ -131,6 +131,8 @@ def length(svg: str, side: str) -> float:
 def embeddable(svg: str, panel: Panel) -> str:
     """An SVG that scales with its column, keeps its room while the page loads, and says what it shows.
 
+    It knows its own width, ``--own``, below which the page's style says how far it may go: its letters shrink with it.
+
     What a page says once (the font) and what only a lone SVG needs is left out: that halves it.
     """
     width, height = length(svg, "width"), length(svg, "height")
@@ -140,7 +142,7 @@ def embeddable(svg: str, panel: Panel) -> str:
     said = f"{panel.title}. {panel.alt}" if panel.alt else panel.title
     return (
         f'<svg role="img" aria-label="{_attribute(said)}" class="chart" width="{width:g}" height="{height:g}"'
-        f' viewBox="0 0 {width:g} {height:g}">{body}'
+        f' viewBox="0 0 {width:g} {height:g}" style="--own:{width:g}px">{body}'
     )
 
 
