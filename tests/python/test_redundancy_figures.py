@@ -204,6 +204,19 @@ def test_the_stages_of_a_lone_request_add_up_to_its_response_time(run: Run, arra
     assert total == pytest.approx(mean, rel=0.035), values
 
 
+def test_a_figure_of_stages_says_how_far_they_add_up(run: Run) -> None:
+    analysis = analyse(run)
+    shares = [
+        100 * float(values["idle_sum_ms"] or 0) / float(values["response_time_ms_mean"] or 1)
+        for array in ("raid0", "raid1", "raid5")
+        for workload in ("chunk, 0 % reads", "stripe, 100 % reads")
+        if (values := _values(analysis, array, workload))
+    ]
+    captions = {figure.title: figure.caption for figure in make_figures(analysis)}
+    said = f"Here they add up to {min(shares):.0f} to {max(shares):.0f} % of the stroke."
+    assert captions["Figure 1: stages"] == said and said not in captions["Figure 3: shares"]
+
+
 def test_only_requests_of_several_disks_wait_for_the_slowest(run: Run) -> None:
     analysis = analyse(run)
     alone = _values(analysis, "raid0", "chunk, 100 % reads")["idle_synchronisation_ms"]

@@ -9,7 +9,7 @@ be compared.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import altair as alt
 
@@ -27,6 +27,7 @@ from raidlab.report.figures.own import (
     lines_of,
     metrics_of,
     own_figures,
+    own_key,
     panels_of,
 )
 from raidlab.report.figures.printed_points import Printed, decimals_of, hollow_on_bars, in_words, labels_with
@@ -66,7 +67,28 @@ class _Bars:
 
 def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target; a panel for each workload."""
-    yield from own_figures(analysis, KIND, "", _panels, published)
+    asked = {own_key(spec, target): (spec, target) for target in analysis.targets for spec in analysis.run.study.figure}
+    for figure in own_figures(analysis, KIND, "", _panels, published):
+        yield replace(figure, caption=f"{figure.caption} {_sums(analysis, *asked[figure.key])}".strip())
+
+
+def _sums(analysis: Analysis, spec: StudyFigure, target: str) -> str:
+    """How far parts add up to what is marked on them, where they should."""
+    if spec.mark is None or not _is_stacked(spec):
+        return ""
+    metrics, whole, shares = metrics_of(spec), in_unit(BY_KIND[spec.mark], spec), []
+    for line in (line for workload in spec.workloads for line in lines_of(spec, workload)):
+        point = _point_of(analysis, spec, target, line)
+        parts = [metric.compute(point, None) for metric in metrics] if point is not None else []
+        sums = sum(part for part in parts if part is not None)
+        if point is not None and None not in parts and (mark := whole.compute(point, None)):
+            shares.append(100 * sums / mark)
+    return f"Here they add up to {min(shares):.0f} to {max(shares):.0f} % of the stroke." if shares else ""
+
+
+def _point_of(analysis: Analysis, spec: StudyFigure, target: str, line: ArrayLine) -> Point | None:
+    at = AtDepth(depth=spec.at) if isinstance(spec.at, int) else spec.at
+    return chosen(analysis.swept(target, line.workload, array=line.array), at)
 
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:
@@ -77,8 +99,7 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
         marked: list[Mark] = []
         over: list[Mark] = []
         for line in lines_of(spec, workload):
-            at = AtDepth(depth=spec.at) if isinstance(spec.at, int) else spec.at
-            point = chosen(analysis.swept(target, line.workload, array=line.array), at)
+            point = _point_of(analysis, spec, target, line)
             found = [] if point is None else _parts(spec, line, point)
             parts += found
             mark = in_unit(BY_KIND[spec.mark], spec).compute(point, None) if found and point and spec.mark else None
