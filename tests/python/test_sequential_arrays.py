@@ -77,6 +77,22 @@ def test_a_disk_that_does_not_read_ahead_is_called_too_plain(tmp_path: Path) -> 
     # Parity that is read before it is written loses revolutions on any disk.
     assert "does not cache writes" in writes.evidence and "raid5" not in {one.array for one in writes.concerns}
     assert {(one.array, one.workload) for one in reads.concerns} >= {("one", "reads"), ("raid5", "reads")}
+    # So is it where programs copy to and from it, but where they wait for a tape.
+    copies = """
+sim = { device = "hdd-7200-bare", end = [{ name = "slow", tape = { mb_s = 5, buffer = "1MiB", start_stop = "1ms" } }] }
+load = { depths = [1] }
+"""
+    for name, sink in (("reads", "memory"), ("to tape", "slow")):
+        copies += f"""
+[[workload]]
+name = "{name}"
+read = 1
+size = "256KiB"
+streams = [{{ name = "copy", source = "array", sink = "{sink}", bytes = "16MiB" }}]
+"""
+    study = load_study_text(text[: text.index("workload = [")] + copies, tmp_path / "study.toml")
+    (copied,) = (one for one in run_checks(analyse(run_study(study, out=tmp_path))) if one.check == "device_too_plain")
+    assert copied.verdict == "WARN" and {one.workload for one in copied.concerns} == {"reads"}
     # What reads one request after another but loses no revolution is not: requests of many tracks, one disk.
     long = (
         text.replace('"1MiB"', '"64MiB"')

@@ -12,8 +12,9 @@ from typing import Any
 from raidlab.analysis.checks.finding import PASS, WARN, Concern, Finding
 from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.metrics.point import Point
+from raidlab.analysis.metrics.utilisation import MEMBERS, limit_of, parts_of
 from raidlab.study.device import medium_mb_s
-from raidlab.study.workload import DrawnRequests, SequentialAddress
+from raidlab.study.workload import SequentialAddress, Workload
 
 NAME = "device_too_plain"
 _LEAST_SHARE = 0.5
@@ -32,6 +33,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 (point, _share(point, medium), medium)
                 for point in analysis.points
                 if point.target == target and point.workload in streams and (read or not _has_parity(point))
+                if point.rows_of("streams").is_empty() or _waits_for_members(point)
                 if (medium := _plain_medium(analysis, point, key))
             ]
             if found:
@@ -59,9 +61,15 @@ def _gets(point: Point, share: float, medium: float) -> str:
     )
 
 
-def _is_stream(work: DrawnRequests, read: float) -> bool:
+def _is_stream(work: Workload, read: float) -> bool:
     is_long = isinstance(work.address, SequentialAddress) and work.size.typical_bytes >= _LEAST_BYTES
-    return is_long and work.read == read
+    return work.read == read and (is_long or work.streams is not None)
+
+
+def _waits_for_members(point: Point) -> bool:
+    """Whether copies are as slow as the disks, and not as a tape or a link at their other end."""
+    limit = limit_of(parts_of(point))
+    return limit is not None and limit.name == MEMBERS
 
 
 def _has_parity(point: Point) -> bool:
