@@ -676,6 +676,10 @@ def test_what_is_given_is_shown_with_its_reason_and_counted_nowhere(
     page = write_page(analyse(small_run), comparison).read_text(encoding="utf-8")
     assert "an input" in page and '<td class="l">given</td>' in page
     assert "In brackets the 95" not in page, "one run each"
+    # Who meets a name in a sentence finds it among the arrays.
+    assert '<th scope="row">raid5</th>' in page
+    named = write_page(analyse(small_run), replace(comparison, called={"raid5": "one parity"}))
+    assert '<th scope="row">raid5 (one parity)</th>' in named.read_text(encoding="utf-8")
     # A figure of several runs has its interval.
     rows["own-share"] = replace(rows["own-share"], low=48.51, high=51.49)
     several = replace(comparison, rows=list(rows.values()))

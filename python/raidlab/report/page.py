@@ -141,7 +141,7 @@ def render(
         targets=targets_of(analysis, figures, published, worst_first),
         findings=worst_first,
         verdicts=verdict_counts(findings),
-        arrays=arrays_of(analysis),
+        arrays=arrays_of(analysis, published),
         hardware=hardware_of(analysis, published),
         members=members_of(facts),
         metrics=METRICS,

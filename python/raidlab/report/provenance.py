@@ -114,14 +114,15 @@ def _flat(device: Mapping[str, object], before: str = "") -> Iterator[tuple[str,
             yield name, f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def arrays_of(analysis: Analysis) -> list[dict[str, Any]]:
-    """The arrays that were compared, with their trees."""
+def arrays_of(analysis: Analysis, published: PublishedComparison | None = None) -> list[dict[str, Any]]:
+    """The arrays that were compared, with their trees, and what sentences about what was ``published`` call them."""
+    called = published.called if published is not None else {}
     first: dict[str, Point] = {}
     for point in analysis.points:
         first.setdefault(point.array, point)
     return [
         {
-            "name": array.name,
+            "name": f"{array.name} ({called[array.name]})" if array.name in called else array.name,
             "group": array.group,
             "tree": array.arrangement,
             "volume": volume_words(array, analysis.run.live_members(array.name)) if array.volume else "",

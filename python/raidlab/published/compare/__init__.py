@@ -8,7 +8,8 @@ Invariants:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import abc
+from dataclasses import dataclass, field, replace
 
 from raidlab.analysis.metrics import Analysis
 from raidlab.published.compare.basis import fitted_figures, with_basis
@@ -52,6 +53,8 @@ class PublishedComparison:
     """Ids of the figures that parameters were fitted to, without those that follow from them."""
     of_device: tuple[str, ...] = ()
     """What the target's device says of itself that was fitted."""
+    called: abc.Mapping[str, str] = field(default_factory=dict)
+    """What arrays are called in sentences, where not as in the study."""
 
     @property
     def fitted(self) -> list[str]:
@@ -119,7 +122,8 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
     # A mistake names the key where it is.
     rows = [row if row.verdict == "error" else replace(row, note=without_ids(row.note, said)) for row in rows]
     held_to = {row.id for row in rows if evaluation.is_fitted_to(row) and not {row.id, row.table} & follows}
-    return PublishedComparison(rows, parameters, target, frozenset(held_to), _fitted_of_device(analysis, target))
+    of_device = _fitted_of_device(analysis, target)
+    return PublishedComparison(rows, parameters, target, frozenset(held_to), of_device, mapping.quantities.called)
 
 
 def _fitted_of_device(analysis: Analysis, target: str) -> tuple[str, ...]:
