@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from raidlab.analysis.checks import Finding, not_steady, order_drift, sustained
 from raidlab.analysis.metrics import Analysis
 from raidlab.results import Run, load_run
-from raidlab.results.tables import SNAPSHOT_COLUMNS
+from raidlab.results.tables import SNAPSHOT_COLUMNS, STREAM_COLUMNS
 from raidlab.stats.changes import LEAST_SIDE, change_p, step_at
 
 WARM_UP_S = 5
@@ -65,6 +65,29 @@ def test_a_rate_that_falls_is_not_steady(small_run: Run, tmp_path: Path) -> None
     finding = only(list(not_steady.check(with_rates(small_run, tmp_path / "falling", rates))))
     assert finding.verdict == "WARN" and finding.remedy
     assert finding.evidence.startswith("1 of 4 cells")
+
+
+def test_streams_that_end_one_after_another_are_one_rate_while_all_of_them_run(small_run: Run, tmp_path: Path) -> None:
+    rates = np.random.default_rng(1).poisson(1000, (3, 40)).astype(float)
+    rates[:, 20:] /= 2
+    (tmp_path / "made").mkdir()
+    made = with_rates(small_run, tmp_path / "made" / "run", rates).run
+
+    def finding(ends_s: list[float]) -> Finding:
+        rows = [
+            {"cell": cell, "number": number, "stream": "copy", "source": "memory", "sink": "array", "bytes": 1}
+            | {"elapsed_ns": int(end * 1e9), "bound_by": "sink"}
+            for cell in range(3)
+            for number, end in enumerate(ends_s)
+        ]
+        table = pl.DataFrame(rows, schema=STREAM_COLUMNS, orient="row")
+        filled = table.with_columns(pl.col(pl.UInt64, pl.UInt32, pl.UInt16, pl.UInt8).fill_null(0))
+        copy = rewritten(made, tmp_path / str(ends_s[0]), streams=filled)
+        return only(list(not_steady.check(copy)))
+
+    assert finding([20.5, 40.5]).verdict == "PASS", "the rate halves where the first of two ends"
+    both = finding([40.5, 40.5])
+    assert both.verdict == "WARN" and both.remedy == "Raise bytes of its streams, so that their beginning counts less."
 
 
 def test_a_rate_that_breaks_down_in_between_is_not_steady(small_run: Run, tmp_path: Path) -> None:
