@@ -162,6 +162,9 @@ def test_rows_and_values_added_later_are_compared_without_a_change(small_run: Ru
     rows = _rows(small_run, small_folder)
     assert rows["s-blank"].verdict == "compared"
     assert rows["relative2:raid5,64:relative"].verdict == "compared"
+    comparison = compare_with_published(small_run, small_folder / "study.toml")
+    drawn = " ".join(svg for figure in figures_of(comparison) for svg in figure.panel_svgs())
+    assert ">relative 2<" in drawn, "as its table calls it"
     (published / "stray.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     assert _rows(small_run, small_folder)["stray"].verdict == "error", "a table that nobody declares"
 

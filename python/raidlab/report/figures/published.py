@@ -15,6 +15,7 @@ from statistics import median
 import altair as alt
 
 from raidlab.published.compare import MISS_PERCENT, MISS_POINTS, PublishedComparison, PublishedRow
+from raidlab.published.compare.evaluate import table_in_words
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered_bars, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.style import COLOURS, INK
@@ -107,22 +108,25 @@ def _alt_text(rows: list[PublishedRow]) -> str:
         mine = [row for row in rows if row.table == table]
         sizes = [_size(row) for row in mine]
         misses = sum(row.is_miss for row in mine)
-        said.append(f"{table}: {len(mine)} figures, median error {number(median(sizes))}, {misses} misses")
+        said.append(
+            f"{table_in_words(table)}: {len(mine)} figures, median error {number(median(sizes))}, {misses} misses"
+        )
     return f"Errors by table, in percent, of percentages in points. {'; '.join(said)}."
 
 
 def _errors(rows: list[PublishedRow]) -> Chart:
     """Errors, a line of marks for each table."""
-    tables = list(dict.fromkeys(row.table for row in rows))
+    tables = list(dict.fromkeys(table_in_words(row.table) for row in rows))
     counts = dict.fromkeys(tables, 0)
     marks: dict[tuple[bool, int], list[Mark]] = {}
     for row in rows:
         error = row.error or 0.0
-        counts[row.table] += 1
+        table = table_in_words(row.table)
+        counts[table] += 1
         # Marks of one table are spread over its height, so that those at one place can be told apart.
-        spread = counts[row.table] * 3 % _JITTER_STEPS
+        spread = counts[table] * 3 % _JITTER_STEPS
         mark = Mark(
-            row.table,
+            table,
             max(-_EDGE, min(_EDGE, error)),
             part=MISS if row.is_miss else NEAR,
             rank=spread,
@@ -197,7 +201,7 @@ def _misses(rows: list[PublishedRow], title: str) -> Chart:
         base.mark_point(filled=True, size=80, color=COLOURS[1], opacity=1).encode(
             x=here, shape=shape, description="tip:N"
         ),
-        base.mark_text(align="right", baseline="middle", fontSize=11, aria=False).encode(
+        base.mark_text(align="right", baseline="middle", fontSize=12, aria=False).encode(
             x=alt.value(_WIDTH - 150), text="label:N"
         ),
     ]
