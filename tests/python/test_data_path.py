@@ -10,6 +10,7 @@ from raidlab import run_study
 from raidlab.analysis.metrics.utilisation import MEMBERS, limit_of, parts_of
 from raidlab.api import analyse, write_report
 from raidlab.errors import InputError
+from raidlab.report.figures import make_figures
 from raidlab.results import Run
 from raidlab.study import load_study
 
@@ -20,6 +21,10 @@ array = [{ name = "pair", tree = "raid0(2, chunk=64KiB)" }]
 workload = [{ name = "reads", read = 1.0, size = "64KiB", address = "uniform" }]
 load = { depths = [1, 16] }
 compare = [{ group = "all", title = "One array", reference = "pair", equal = "members" }]
+figure = [
+    { number = "1", title = "steps", draw = "curves", workloads = ["reads"], arrays = ["pair"], limits = true },
+    { number = "2", title = "none asked", draw = "curves", workloads = ["reads"], arrays = ["pair"] },
+]
 
 [sim]
 device = { kind = "fixed", capacity_bytes = 1073741824, read_us = 1000.0, write_us = 1000.0 }
@@ -52,6 +57,12 @@ def test_the_bus_is_the_limit_of_a_deep_queue_and_nothing_of_a_shallow_one(run: 
     assert {part.name for part in parts_of(deep)} == {"bus", "switch", MEMBERS}
     assert limit_of(parts_of(shallow)) is None
     assert sum(part.share for part in parts_of(shallow)) < 1.5
+
+
+def test_a_figure_names_the_limit_at_each_load_where_it_is_asked(run: Run) -> None:
+    captions = {figure.title: figure.caption for figure in make_figures(analyse(run))}
+    assert captions["1: steps"] == "The limit, busy 90 % of the time or more: reads: none at 1, bus at 16."
+    assert captions["2: none asked"] == ""
 
 
 def test_a_member_with_several_servers_is_busy_when_all_of_them_are(tmp_path: Path) -> None:

@@ -75,12 +75,13 @@ def _sentence(rows: list[PathRow]) -> str:
     if not limits:
         return f"No part was {busy}: these loads do not reach a limit of the data path."
     if idle == 0 and len(limits) == 1:
-        return f"The limit is everywhere {_the(next(iter(limits)))}, {busy}."
-    said = [f"{_the(name)} in {count}" for name, count in limits.most_common()]
+        return f"The limit is everywhere {part_words(next(iter(limits)))}, {busy}."
+    said = [f"{part_words(name)} in {count}" for name, count in limits.most_common()]
     if idle:
         said.append(f"none in {idle}, where the load is too small or waits for itself")
     return f"The limit ({busy}), in {len(rows)} cases: {', '.join(said)}."
 
 
-def _the(name: str) -> str:
+def part_words(name: str) -> str:
+    """What a sentence calls a part of the data path."""
     return _WORDS.get(name, f"'{name}'")

@@ -148,6 +148,8 @@ class StudyFigure(Table):
     """Scans: two lines, where they cross is marked."""
     scale: Literal["log", "linear"] = "log"
     """Sizes, amounts: both axes. Curves: that of the load."""
+    limits: bool = False
+    """Curves: which part of the data path is the limit at each load stands below the title."""
     foreign: ForeignLines | None = None
     """Results of others drawn beside."""
     claims: list[Line] = []

@@ -9,7 +9,7 @@ be compared.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import altair as alt
 
@@ -27,7 +27,6 @@ from raidlab.report.figures.own import (
     lines_of,
     metrics_of,
     own_figures,
-    own_key,
     panels_of,
 )
 from raidlab.report.figures.printed_points import Printed, decimals_of, hollow_on_bars, in_words, labels_with
@@ -67,9 +66,7 @@ class _Bars:
 
 def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target; a panel for each workload."""
-    asked = {own_key(spec, target): (spec, target) for target in analysis.targets for spec in analysis.run.study.figure}
-    for figure in own_figures(analysis, KIND, "", _panels, published):
-        yield replace(figure, caption=f"{figure.caption} {_sums(analysis, *asked[figure.key])}".strip())
+    yield from own_figures(analysis, KIND, _sums, _panels, published)
 
 
 def _sums(analysis: Analysis, spec: StudyFigure, target: str) -> str:

@@ -9,13 +9,15 @@ Results of others are dashed, hollow, and say that they are foreign.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Metric, Point
+from raidlab.analysis.metrics.utilisation import LIMIT_SHARE, limit_of, parts_of
 from raidlab.published.compare import PublishedComparison
 from raidlab.report.figures.chart import (
     DASHED,
@@ -45,6 +47,7 @@ from raidlab.report.figures.own import (
 from raidlab.report.figures.printed_points import Printed, hollow_layers, in_words
 from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import interval_words, number, of_lines
+from raidlab.report.path import part_words
 from raidlab.study.figure import StudyFigure
 
 KIND = "curves"
@@ -55,6 +58,8 @@ X_TITLES = {
     "rate_per_s": "offered a second",
 }
 _IOPS = "iops"
+# Each machine has a part of its own: which of them is the limit says nothing.
+_NUMBER = re.compile(r" \d+(?='?$)")
 # Points of more lines than these hide one another where they are nearer than such a part of the axis; all of them would
 # take so much of the way to the next load, or of that to so many times the load.
 _CROWD, _NEAR, _WAY, _FAR = 5, 0.05, 0.6, 2.0
@@ -62,7 +67,31 @@ _CROWD, _NEAR, _WAY, _FAR = 5, 0.05, 0.6, 2.0
 
 def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
     """One figure for each the study asks for, and each target; a panel for each workload."""
-    yield from own_figures(analysis, KIND, "", _panels, published)
+    yield from own_figures(analysis, KIND, _limits, _panels, published)
+
+
+def _limits(analysis: Analysis, spec: StudyFigure, target: str) -> str:
+    """Which part of the data path is the limit from which load to which, line by line."""
+    said = []
+    for workload, title in panels_of(spec) if spec.limits else ():
+        swept = {
+            line.name: analysis.swept(target, line.workload, array=line.array) for line in lines_of(spec, workload)
+        }
+        told = {name: ", ".join(steps) for name, points in swept.items() if (steps := _steps(points))}
+        said += [f"{title}{f', {name}' if len(told) > 1 else ''}: {steps}" for name, steps in told.items()]
+    return f"The limit, busy {100 * LIMIT_SHARE:.0f} % of the time or more: {'; '.join(said)}." if said else ""
+
+
+def _steps(points: Iterable[Point]) -> list[str]:
+    """Of a line: each part that is the limit at loads that follow one another, with the first and the last of these."""
+    limits = [(point, limit_of(parts)) for point in points if (parts := parts_of(point))]
+    names = [(f"{point.level_value:g}", _plain(limit.name) if limit else "none") for point, limit in limits]
+    steps = [(part, [load for load, _ in loads]) for part, loads in groupby(names, lambda one: one[1])]
+    return [f"{part} at {' to '.join(dict.fromkeys((loads[0], loads[-1])))}" for part, loads in steps]
+
+
+def _plain(part: str) -> str:
+    return _NUMBER.sub("", part_words(part)).strip("'")
 
 
 def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed) -> Iterator[Panel]:

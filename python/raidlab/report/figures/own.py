@@ -33,6 +33,8 @@ BY_KIND: dict[str, Metric] = {metric.kind: metric for metric in METRICS}
 # A load: a word, a depth, or what a metric of `quantities.toml` may say of it.
 At = str | int | dict[str, float]
 Panels = Callable[[Analysis, StudyFigure, str, Printed], Iterable[Panel]]
+# How to read figures of a kind, or what is to be said of each.
+Caption = str | Callable[[Analysis, StudyFigure, str], str]
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,9 @@ def own_key(spec: StudyFigure, target: str) -> str:
 
 
 def own_figures(
-    analysis: Analysis, kind: str, caption: str, panels: Panels, published: PublishedComparison | None = None
+    analysis: Analysis, kind: str, caption: Caption, panels: Panels, published: PublishedComparison | None = None
 ) -> Iterator[Figure]:
-    """The figures of a kind that the study asks for in ``draw``; the caption says how to read figures of this kind."""
+    """The figures of a kind that the study asks for in ``draw``."""
     for target in analysis.targets:
         for spec in analysis.run.study.figure:
             if spec.draw != kind:
@@ -121,7 +123,8 @@ def own_figures(
             printed = printed_of(published, source_of(analysis, target), spec.reference)
             patterns = [*spec.printed, *(pattern for one in spec.series for pattern in one.printed)]
             if made := tuple(panels(analysis, spec, target, printed.only(patterns))):
-                text = " ".join(part for part in (caption, spec.note, _not_run(analysis, spec, target)) if part)
+                how, own = (caption, "") if isinstance(caption, str) else ("", caption(analysis, spec, target))
+                text = " ".join(part for part in (how, spec.note, own, _not_run(analysis, spec, target)) if part)
                 yield Figure(kind, own_key(spec, target), f"{spec.number}: {spec.title}", text, made)
 
 
