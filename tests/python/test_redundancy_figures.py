@@ -345,7 +345,7 @@ def test_what_a_check_says_of_single_figures_stands_where_they_do(run: Run, fold
     writes = replace(finding, concerns=(Concern("raid5", "chunk, 0 % reads", "It is plain"),))
     (spoilt,) = concluded(beside, [writes])
     assert set(spoilt.care) == {"clear", "reverse"}
-    assert spoilt.sentence.endswith("2 of all rest on figures that checks warn of")
+    assert spoilt.sentence.endswith("2 of the 3 rest on figures that checks warn of")
     page = render(analysis, figures, [writes], beside)
     assert page.count("made_up: It is plain.") == 2 + 5 + 1, "two conclusions, five figures, one table"
 

@@ -155,7 +155,8 @@ def concluded(published: PublishedComparison | None, findings: Sequence[Finding]
         said = held_words(rows, "conclusions that are tested on any hardware hold")
         care = {row.id: told for row in rows if row.is_judged and (told := warns_of(findings, target, _rests_on(row)))}
         if care:
-            said += f"; {len(care)} of all rest{'s' if len(care) == 1 else ''} on figures that checks warn of"
+            judged = sum(row.is_judged for row in rows)
+            said += f"; {len(care)} of the {judged} rest{'s' if len(care) == 1 else ''} on figures that checks warn of"
         found.append(TargetConclusions(target, said, rows, care))
     return found
 

@@ -48,8 +48,12 @@ def _finding(target: str, found: list[tuple[Point, float, float]], does: str) ->
     if share >= _LEAST_SHARE:
         return Finding(NAME, target, PASS, f"{evidence}.")
     loses = f"the model does not {does}, and a revolution is lost between one request and the next, as on no disk sold"
-    slow = {(one.array, one.workload): (one, *rest) for one, *rest in reversed(found) if rest[0] < _LEAST_SHARE}
-    concerns = tuple(Concern(*names, f"{_gets(*one)}; {loses}") for names, one in reversed(slow.items()))
+    # Of several loads under one workload the worst.
+    slow: dict[tuple[str, str], tuple[Point, float, float]] = {}
+    for one in found:
+        if one[1] < _LEAST_SHARE:
+            slow.setdefault((one[0].array, one[0].workload), one)
+    concerns = tuple(Concern(*names, f"{_gets(*one)}; {loses}") for names, one in slow.items())
     remedy = "Take a disk that does, such as hdd-7200, or give yours a [buffer] with read_ahead and write_back."
     return Finding(NAME, target, WARN, f"{_gets(point, share, medium)}; {loses}.", remedy, concerns)
 

@@ -54,8 +54,10 @@ def _of_repeats(target: str, points: list[Point], repeats: int) -> Finding:
     evidence += WIDE.format(**names, limit=f"{WIDE_PERCENT:g}", wide=len(wide), points=len(points))
     on_clock = "Measure longer, repeat more, and keep other work off the machine."
     remedy = on_clock if target in ON_THE_CLOCK else "Measure longer, or repeat more."
-    widest = {(one.array, one.workload): (spread, one) for spread, one in reversed(wide)}
-    return Finding(NAME, target, WARN, f"{evidence}.", remedy, tuple(starmap(_concern, reversed(widest.values()))))
+    widest: dict[tuple[str, str], tuple[float, Point]] = {}
+    for spread, one in wide:
+        widest.setdefault((one.array, one.workload), (spread, one))
+    return Finding(NAME, target, WARN, f"{evidence}.", remedy, tuple(starmap(_concern, widest.values())))
 
 
 def _concern(spread: float, point: Point) -> Concern:
