@@ -134,11 +134,7 @@ def warns_of(findings: Iterable[Finding], target: str, lines: Iterable[tuple[str
             if any(fnmatchcase(one.array, names) and fnmatchcase(one.workload, loads) for names, loads in asked)
         )
         if mine and finding.target == target and SEVERITY[finding.verdict] >= SEVERITY[WARN]:
-            more = (
-                f"; the same is to be said of {'one' if len(mine) == 2 else len(mine) - 1} more"
-                if len(mine) > 1
-                else ""
-            )
+            more = f"; the same is to be said of {len(mine) - 1} more" if len(mine) > 1 else ""
             found.append(replace(finding, evidence=f"{mine[0].says}{more}.", concerns=mine))
     return found
 
