@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from typer.testing import CliRunner
@@ -20,7 +20,7 @@ from raidlab.errors import RaidlabError
 from raidlab.measure.probe import ProbeAnswer, ProbeRequest, probe_simulated
 from raidlab.measure.probe.ask import LISTED, PAGE, ProbeTest, asked_test
 from raidlab.measure.probe.hypotheses import ArrayShape, Hypothesis, shapes
-from raidlab.measure.probe.judge import Judge
+from raidlab.measure.probe.judge import LEAST_SHOWN, Judge
 from raidlab.measure.probe.picture import picture
 from raidlab.measure.probe.predict import Predictor, Reach, shares_of
 from raidlab.measure.probe.words import as_document, sentence
@@ -305,13 +305,20 @@ def test_writes_of_part_of_a_stripe_are_predicted_where_they_were_asked(truth: H
     assert predictor.log_rate_at(asked, smaller) == pytest.approx(predictor.log_rate(test, smaller), abs=0.1)
 
 
-def test_the_likeliest_are_held_to_the_places_that_were_asked() -> None:
+@pytest.mark.parametrize("op", ["read", "write"])
+def test_the_likeliest_are_held_to_the_places_that_were_asked(op: Literal["read", "write"]) -> None:
+    """Also what one test has put behind by as much as it may cost, which one draw of places can."""
     model = device("fixed-100us")
     truth, other = array("raid6", 5, "right_symmetric", 64), array("raid6", 5, "left_symmetric", 64)
     judge = Judge([truth, other], Predictor(model.parameters, rotating=False), known=True)
-    test = ProbeTest("writes of a page", PAGE, op="write", depth=16)
+    test = ProbeTest("of a page", PAGE, op=op, depth=16)
     target = judge.predictor.box(truth, seed=1)
     starts = test.starts(target.capacity_bytes, LISTED, 7)
-    judge.add(asked_test(test, starts, target.ask(test, starts)))
-    judge.settle(0.0)
+    asked = asked_test(test, starts, target.ask(test, starts))
+    judge.add(asked)
+    # As far off as another draw of places may be.
+    judge._predicted[judge.found.index(truth)] -= 0.3
+    judge._weigh()
+    assert judge.probabilities[judge.found.index(truth)] < LEAST_SHOWN
+    judge.settle()
     assert judge.residuals(judge.found.index(truth))[0] == pytest.approx(0.0, abs=1e-6)

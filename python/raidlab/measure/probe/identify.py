@@ -115,6 +115,7 @@ class Prober:
         for test in first_tests(counts, largest, depth):
             self._put(judge, test)
         pool = self._separate(judge, chunks, depth)
+        judge.settle()
         if not self.asked.writes:
             return judge, pool, False
         return judge, *self._writes(judge, pool, depth)
@@ -178,7 +179,7 @@ class Prober:
                 break
             tests.remove(test)
             self._put(judge, test)
-        judge.settle(LEAST_SHOWN)
+        judge.settle()
         return [*pool, *tests], False
 
     def _burst_is_cached(self, judge: Judge) -> bool:

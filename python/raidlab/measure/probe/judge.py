@@ -9,6 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -65,7 +66,13 @@ class Judge:
 
     def add(self, asked: AskedTest) -> None:
         """Take a test into account, and drop what is far behind."""
-        column = np.array([self.predictor.log_rate(asked.test, one) for one in self.found])
+        # Few are left when writes are asked, and each is simulated for them anyway.
+        is_there = asked.test.op == "write"
+        rates = [
+            self.predictor.log_rate_at(asked, one) if is_there else self.predictor.log_rate(asked.test, one)
+            for one in self.found
+        ]
+        column = np.array(rates)
         self.asked.append(asked)
         self._predicted = np.column_stack([self._predicted, column])
         self._weigh()
@@ -81,18 +88,20 @@ class Judge:
         self.found = [self.found[index] for index in kept]
         self._priors, self._predicted, self._costs = self._priors[kept], self._predicted[kept], self._costs[kept]
 
-    def settle(self, least: float) -> None:
-        """Weigh what is at least so likely by what it gives where the writes of each test really began.
+    def settle(self) -> None:
+        """Weigh what may yet be shown by what it gives where the requests of each test really began.
 
-        What writes take depends on which of them happen to meet: the draw that was asked says more than another one.
+        How evenly members are read depends on the places that happened to be drawn, for several tests from the same
+        numbers, and what writes take on which of them happen to meet: the draw that was asked says more than another.
+        One test may have put the truth behind by as much as it may cost.
         """
-        writes = [number for number, asked in enumerate(self.asked) if asked.test.op == "write"]
+        least = LEAST_SHOWN * math.exp(-(_MOST_RESIDUAL**2) / 2)
         settled: set[int] = set()
         # What falls back may leave the lead to others, which are held to the same then.
         while likely := {int(index) for index in np.flatnonzero(self.probabilities >= least)} - settled:
             for index in likely:
-                for number in writes:
-                    asked, one = self.asked[number], self.found[index]
+                for number, asked in enumerate(self.asked):
+                    one = self.found[index]
                     self._predicted[index, number] = self.predictor.log_rate_at(asked, one)
             settled |= likely
             self._weigh()
