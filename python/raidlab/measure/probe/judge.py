@@ -93,7 +93,8 @@ class Judge:
 
         How evenly members are read depends on the places that happened to be drawn, for several tests from the same
         numbers, and what writes take on which of them happen to meet: the draw that was asked says more than another.
-        One test may have put the truth behind by as much as it may cost.
+        One test may have put the truth behind by as much as it may cost. Where an arm moves to each of these places is
+        more than a model of the disk knows, so of disks that turn only writes are asked so.
         """
         least = LEAST_SHOWN * math.exp(-(_MOST_RESIDUAL**2) / 2)
         settled: set[int] = set()
@@ -101,6 +102,8 @@ class Judge:
         while likely := {int(index) for index in np.flatnonzero(self.probabilities >= least)} - settled:
             for index in likely:
                 for number, asked in enumerate(self.asked):
+                    if asked.test.op == "read" and self.predictor.rotating:
+                        continue
                     one = self.found[index]
                     self._predicted[index, number] = self.predictor.log_rate_at(asked, one)
             settled |= likely
