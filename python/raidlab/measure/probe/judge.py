@@ -89,22 +89,23 @@ class Judge:
         self._priors, self._predicted, self._costs = self._priors[kept], self._predicted[kept], self._costs[kept]
 
     def settle(self) -> None:
-        """Weigh what may yet be shown by what it gives where the requests of each test really began.
+        """Weigh what may yet be shown by what it gives where the reads of each test really began.
 
         How evenly members are read depends on the places that happened to be drawn, for several tests from the same
-        numbers, and what writes take on which of them happen to meet: the draw that was asked says more than another.
-        One test may have put the truth behind by as much as it may cost. Where an arm moves to each of these places is
-        more than a model of the disk knows, so of disks that turn only writes are asked so.
+        numbers: the draw that was asked says more than another. One test may have put the truth behind by as much as it
+        may cost. Where an arm moves to each place is more than a model of a disk knows, so disks that turn keep their
+        reads. What writes take depends on which of them happen to meet: they are asked so from the first (`add`).
         """
+        if self.predictor.rotating:
+            return
         least = LEAST_SHOWN * math.exp(-(_MOST_RESIDUAL**2) / 2)
+        reads = [number for number, asked in enumerate(self.asked) if asked.test.op == "read"]
         settled: set[int] = set()
         # What falls back may leave the lead to others, which are held to the same then.
         while likely := {int(index) for index in np.flatnonzero(self.probabilities >= least)} - settled:
             for index in likely:
-                for number, asked in enumerate(self.asked):
-                    if asked.test.op == "read" and self.predictor.rotating:
-                        continue
-                    one = self.found[index]
+                for number in reads:
+                    asked, one = self.asked[number], self.found[index]
                     self._predicted[index, number] = self.predictor.log_rate_at(asked, one)
             settled |= likely
             self._weigh()
