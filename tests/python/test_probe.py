@@ -22,7 +22,7 @@ from raidlab.measure.probe.ask import LISTED, PAGE, ProbeTest, asked_test
 from raidlab.measure.probe.hypotheses import ArrayShape, Hypothesis, shapes
 from raidlab.measure.probe.judge import LEAST_SHOWN, Judge
 from raidlab.measure.probe.picture import picture
-from raidlab.measure.probe.predict import Predictor, Reach, shares_of
+from raidlab.measure.probe.predict import DieTurn, Predictor, Reach, dies_of, shares_of
 from raidlab.measure.probe.words import as_document, sentence
 from raidlab.study.cell import CellCache
 from raidlab.study.device import DeviceModel, load_device
@@ -139,6 +139,26 @@ def test_members_that_serve_many_at_a_time_must_be_known() -> None:
     found = probed(RAID5, "fixed-100us", known=False)
     assert (found.verdict, found.needs) == ("members unknown", ("--member",))
     assert "reads are served at a time" in sentence(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ssd-sata", "ssd-nvme"])
+@pytest.mark.parametrize("truth", [RAID5, RAID10], ids=lambda one: one.shape.level)
+def test_arrays_of_flash_drives_are_found_at_depths_that_keep_their_dies_busy(name: str, truth: Hypothesis) -> None:
+    found = probed(truth, name, members=(2, 5))
+    assert is_among(truth, found, 1) and found.classes[0].probability > 0.9, sentence(found)
+    assert {line.depth for line in found.lines} <= {128, 256, 512}
+
+
+def test_periods_that_come_back_to_one_die_are_told_apart_by_where_they_lie_on_members() -> None:
+    turn = DieTurn(64 * KIB, 24)
+    # Members of RAID 10 of 4 have every second chunk: 24 MiB are 12 MiB of theirs, and 8 turns of their dies.
+    every = Reach(24 * 1024 * KIB, (0,))
+    assert dies_of(every, RAID10, turn) == ((96,),)
+    # 8 MiB are 4, two and two thirds of a turn.
+    assert dies_of(Reach(8 * 1024 * KIB, (0,)), RAID10, turn) == ((32, 32, 32),)
+    assert dies_of(every, replace(RAID5, shape=ArrayShape("raid5", 4, "left_symmetric")), turn) == ((32, 32, 32),)
+    assert dies_of(Reach(PAGE, (0,)), RAID10, turn) == dies_of(Reach(PAGE, (0,)), RAID5, turn) == ()
 
 
 def test_what_no_hypothesis_explains_is_no_known_array() -> None:

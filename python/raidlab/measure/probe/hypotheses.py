@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -82,12 +83,25 @@ class ArrayShape:
     @property
     def sets(self) -> list[tuple[int, ...]]:
         """The sets of members that hold chunks together."""
-        return _dealt(self)[0]
+        return _dealt(self).sets
 
     @property
     def places(self) -> npt.NDArray[np.intp]:
         """Which of these sets chunk 0, 1 ... lies on, until it begins again."""
-        return _dealt(self)[1]
+        return _dealt(self).places
+
+    @property
+    def turn_rows(self) -> int:
+        """How many chunks further on its members it begins again."""
+        return _dealt(self).turn_rows
+
+    def on_members(self, starts: npt.NDArray[np.int64], chunk_bytes: int) -> npt.NDArray[np.int64]:
+        """Where on its members what begins there lies; of copies, where the foremost one does."""
+        if not self.has_chunks:
+            return starts
+        turns, chunk = np.divmod(starts // chunk_bytes, len(self.places))
+        rows = _dealt(self).rows[chunk] + turns * self.turn_rows
+        return np.asarray(rows * chunk_bytes + starts % chunk_bytes)
 
     @property
     def has_copies(self) -> bool:
@@ -146,35 +160,53 @@ def policy_of_tree(tree: Opaque, write_policy: str = "md", *, rotating: bool) ->
     return CellPolicy.model_validate({**said, "mirror_read": {"kind": "md", "rotating": rotating}})
 
 
+class _Dealt(NamedTuple):
+    """How a shape deals chunks, until it begins again."""
+
+    sets: list[tuple[int, ...]]
+    places: npt.NDArray[np.intp]
+    rows: npt.NDArray[np.int64]
+    """Which chunk of its member each is; of copies, the foremost."""
+    turn_rows: int
+    """How many chunks further on its member it begins again."""
+
+
 @cache
-def _dealt(shape: ArrayShape) -> tuple[list[tuple[int, ...]], npt.NDArray[np.intp]]:
+def _dealt(shape: ArrayShape) -> _Dealt:
     if not shape.has_chunks:
-        return [tuple(range(shape.members))], np.zeros(1, dtype=np.intp)
-    holders = _copies_of(shape) if shape.has_copies else _data_of(shape)
+        return _Dealt([tuple(range(shape.members))], np.zeros(1, dtype=np.intp), np.zeros(1, dtype=np.int64), 1)
+    holders, rows, turn_rows = _copies_of(shape) if shape.has_copies else _data_of(shape)
     sets = sorted(set(holders))
-    return sets, np.array([sets.index(some) for some in holders], dtype=np.intp)
+    return _Dealt(sets, np.array([sets.index(some) for some in holders], dtype=np.intp), np.array(rows), turn_rows)
 
 
-def _data_of(shape: ArrayShape) -> list[tuple[int, ...]]:
-    """The member of chunk 0, 1 ..., by the map."""
-    found = _core.layout_map(_core.parse_tree(shape.tree_text(_CHUNK)), 2 * shape.members)
-    members = {
-        cell["chunk"]: (member,)
+def _data_of(shape: ArrayShape) -> tuple[list[tuple[int, ...]], list[int], int]:
+    """The member of chunk 0, 1 ... and its row there, by the map."""
+    turn_rows = 2 * shape.members
+    found = _core.layout_map(_core.parse_tree(shape.tree_text(_CHUNK)), turn_rows)
+    cells = sorted(
+        (cell["chunk"], member, row)
         for member, column in enumerate(found["members"])
-        for cell in column
+        for row, cell in enumerate(column)
         if cell["kind"] == "data"
-    }
-    return [members[chunk] for chunk in range(len(members))]
+    )
+    return [(member,) for _, member, _ in cells], [row for *_, row in cells], turn_rows
 
 
-def _copies_of(shape: ArrayShape) -> list[tuple[int, ...]]:
+def _copies_of(shape: ArrayShape) -> tuple[list[tuple[int, ...]], list[int], int]:
     """The members of chunk 0, 1 ... by plans that write them: a map of a few rows has no far copies."""
     tree, policy = _core.parse_tree(shape.tree_text(_CHUNK)), CellPolicy().model_dump_json(exclude_none=True)
     plans = (
         _core.plan_io(tree, 4 * KIB, 1024 * _CHUNK, policy, "write", chunk * _CHUNK, _CHUNK, [], 0)
-        for chunk in range(shape.members)
+        for chunk in range(shape.members + 1)
     )
-    return [tuple(sorted({node["member"] for node in plan["nodes"] if node["op"] == "write"})) for plan in plans]
+    written = [
+        sorted((node["member"], node["offset_bytes"] // _CHUNK) for node in plan["nodes"] if node["op"] == "write")
+        for plan in plans
+    ]
+    rows = [min(row for _, row in copies) for copies in written]
+    turn_rows = rows.pop() - rows[0]
+    return [tuple(member for member, _ in copies) for copies in written[:-1]], rows, turn_rows
 
 
 def shapes(least: int, most: int) -> Iterator[ArrayShape]:

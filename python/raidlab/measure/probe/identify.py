@@ -138,8 +138,7 @@ class Prober:
     def _predictor(self, latency_ns: float) -> Predictor:
         member, is_spindle = self.asked.member, latency_ns >= _SPINDLE_NS
         if member is not None:
-            kind = member.parameters["kind"]
-            return Predictor(member.parameters, rotating=kind == "hdd", by_period=kind == "ssd")
+            return Predictor(member.parameters, rotating=member.parameters["kind"] == "hdd")
         parameters = load_device(_SPINDLE, Path()).parameters if is_spindle else _PLAIN
         return Predictor(parameters, rotating=is_spindle)
 

@@ -2,8 +2,8 @@
 
 Invariants:
 
-- A prediction is a run of the simulator. Where two arrays give their members the same shares of a test's reads, one run
-  serves both; writes are run for each array, but on members of the same shares of starts.
+- A prediction is a run of the simulator. Where two arrays give their members the same shares of a test's reads, and
+  the dies of flash drives theirs, one run serves both; writes are run for each array, but on members of the same shares of starts.
 - The seed of a prediction is never that of the target, so that no draw is shared; but where requests begin may be what
   the target was asked for, which the probe has drawn itself (`Predictor.log_rate_at`).
 """
@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import NamedTuple
+from functools import cache, cached_property
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -26,8 +26,10 @@ from raidlab.reading import Plain
 _MOST_MULTIPLES = 1024
 _SEEDS = (1_000_003, 1_000_033)
 
-# Shares are told apart to one in so many.
-_PARTS = 64
+# Shares are told apart to one in so many, and what a die has of its member to one in so many of an even share.
+_PARTS, _PARTS_OF_EVEN = 64, 4
+# Where members and dies come round again only after more multiples than these, all dies are met alike.
+_MOST_OF_DIES = 4096
 
 Signature = tuple[str, tuple[tuple[int, ...], ...]]
 
@@ -61,6 +63,46 @@ def shares_of(test: Reach, one: Hypothesis) -> Signature:
     return f"{one.shape.level} {one.shape.detail}", tuple(renamed)
 
 
+class DieTurn(NamedTuple):
+    """How a drive that was written in order deals its addresses to dies."""
+
+    page_bytes: int
+    """Of all planes of a die."""
+    dies: int
+
+
+def die_turn_of(member: Mapping[str, Plain]) -> DieTurn | None:
+    """How a model of a flash drive deals them; nothing of other models."""
+    if member["kind"] != "ssd":
+        return None
+    page, planes, channels, dies = (
+        int(cast(float, member.get(key, 1))) for key in ("page_bytes", "planes_per_die", "channels", "dies_per_channel")
+    )
+    return DieTurn(page * planes, channels * dies)
+
+
+@cache
+def dies_of(test: Reach, one: Hypothesis, turn: DieTurn) -> tuple[tuple[int, ...], ...]:
+    """How evenly a test's starts lie on the dies of each set of members, the busiest first; nothing where they do.
+
+    What has never been overwritten lies where it was put first, and a period that comes back to one die finds it busy.
+    """
+    around = turn.page_bytes * turn.dies
+    if one.cycle_bytes:
+        around = one.cycle_bytes * around // math.gcd(around, one.shape.turn_rows * one.chunk_bytes)
+    multiples = around // math.gcd(around, test.period_bytes)
+    if multiples > _MOST_OF_DIES:
+        return ()
+    shape, chunk_bytes = one.shape, max(one.chunk_bytes, 1)
+    starts = np.add.outer(np.arange(multiples) * test.period_bytes, np.array(test.positions)).ravel()
+    place = shape.places[starts // chunk_bytes % len(shape.places)]
+    die = shape.on_members(starts, chunk_bytes) // turn.page_bytes % turn.dies
+    counts = np.bincount(place * turn.dies + die, minlength=len(shape.sets) * turn.dies).reshape(-1, turn.dies)
+    parts = np.rint(_PARTS_OF_EVEN * turn.dies * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)).astype(int)
+    uneven = parts[(parts != _PARTS_OF_EVEN).any(axis=1) & parts.any(axis=1)]
+    return tuple(sorted({tuple(sorted(map(int, row[row > 0]), reverse=True)) for row in uneven}))
+
+
 def named_first(one: Hypothesis) -> Hypothesis:
     """Of two arrays that differ in the order of their members only, the one that stands for both."""
     if one.shape.detail != "parity_last":
@@ -74,21 +116,18 @@ class Predictor:
 
     member: Mapping[str, Plain]
     rotating: bool
-    by_period: bool = False
-    """Whether the distance of requests matters to a member, as to flash whose dies are dealt in turn."""
     _known: dict[tuple[object, ...], float] = field(default_factory=dict)
+
+    @cached_property
+    def _die_turn(self) -> DieTurn | None:
+        return die_turn_of(self.member)
 
     def log_rate(self, test: ProbeTest, one: Hypothesis) -> float:
         """The logarithm of the requests a second."""
-        one = named_first(one)
-        key: tuple[object, ...] = (
-            test.op,
-            test.size_bytes,
-            test.depth,
-            shares_of(Reach(test.period_bytes, test.positions), one),
-        )
-        if self.by_period:
-            key = (*key, test.period_bytes)
+        one, reach = named_first(one), Reach(test.period_bytes, test.positions)
+        key: tuple[object, ...] = (test.op, test.size_bytes, test.depth, shares_of(reach, one))
+        if self._die_turn is not None:
+            key = (*key, dies_of(reach, one, self._die_turn))
         if test.op == "write":
             key = (*key, one, test.period_bytes, test.positions)
         if key not in self._known:
@@ -96,7 +135,7 @@ class Predictor:
         return self._known[key]
 
     def _simulated(self, test: ProbeTest, one: Hypothesis) -> float:
-        seeds = _SEEDS[: 1 if self.by_period or test.op == "write" else 2]
+        seeds = _SEEDS[: 1 if self._die_turn is not None or test.op == "write" else 2]
         rates = [rate_of(self.box(one, seed), test, seed) for seed in seeds]
         return math.log(sum(rates) / len(rates))
 
