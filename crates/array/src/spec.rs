@@ -7,7 +7,8 @@
 //!         | name ":" count [ ":" size ]           raid5:5    raid5:5:64KiB
 //! arg     = count                                 that many members
 //!         | [ count "*" ] tree                    children
-//!         | key "=" value                         chunk, rotation, layout, parities, width, groups, members
+//!         | key "=" value                         chunk, rotation, layout, parities, width, spares,
+//!                                                groups, members
 //! ```
 
 mod names;
@@ -27,6 +28,8 @@ struct Parameters {
     parities: u32,
     /// Members of a stripe.
     width: Option<u32>,
+    /// Members' worth of space that is spare.
+    spares: u32,
     /// Groups of a common name that builds several.
     groups: Option<usize>,
     data_offset_bytes: u64,
@@ -65,10 +68,10 @@ static LEVELS: [Word; 8] = [
     },
     Word {
         name: "declustered",
-        keys: &["members", "chunk", "width", "parities"],
-        build: |Parameters { width, parities, chunk_bytes, children, .. }| {
+        keys: &["members", "chunk", "width", "parities", "spares"],
+        build: |Parameters { width, parities, spares, chunk_bytes, children, .. }| {
             let width = width.ok_or("'declustered' does not say how many members a stripe has; accepted: width = 4")?;
-            Ok(Tree::Declustered { width, parities, chunk_bytes, children })
+            Ok(Tree::Declustered { width, parities, spares, chunk_bytes, children })
         },
     },
     Word {
@@ -248,6 +251,9 @@ pub enum Tree {
         width: u32,
         /// 1 or 2.
         parities: u32,
+        /// How many members' worth of space is spare, in every row of chunks on others of them.
+        #[serde(default, skip_serializing_if = "is_none")]
+        spares: u32,
         /// One child's contiguous part of a stripe.
         chunk_bytes: u64,
         /// In order.
@@ -257,6 +263,10 @@ pub enum Tree {
 
 fn is_zero(n: &u64) -> bool {
     *n == 0
+}
+
+fn is_none(spares: &u32) -> bool {
+    *spares == 0
 }
 
 impl Tree {
@@ -322,6 +332,14 @@ impl Tree {
         }
     }
 
+    /// Distributed spares of the node: how many children's worth of its space is spare.
+    pub const fn spares(&self) -> u32 {
+        match self {
+            Tree::Declustered { spares, .. } => *spares,
+            _ => 0,
+        }
+    }
+
     /// How many members may be lost whichever they are.
     pub fn tolerance(&self) -> usize {
         let mut losses: Vec<usize> = self.children().iter().map(|c| c.tolerance() + 1).collect();
@@ -373,6 +391,9 @@ impl Tree {
             Tree::Parity { parities: 2, .. } => n,
             _ => 0,
         };
+        if let Tree::Declustered { width, spares: 1.., .. } = self {
+            self.validate_spares(*width as usize).or_else(fail)?;
+        }
         if in_stripe > 257 {
             return fail(format!("RAID 6 has {in_stripe} members; GF(2^8) allows at most 255 data members"));
         }
@@ -380,9 +401,33 @@ impl Tree {
             return fail("chunk = 0; accepted: a positive multiple of the sector".into());
         }
         for (i, child) in self.children().iter().enumerate() {
+            if self.losses_borne() > 0 && child.has_spares() {
+                return fail(format!("distributed spares below {}; accepted: below no redundancy", self.level_title()));
+            }
             child.validate_at(&format!("{place}.children[{i}]"), false)?;
         }
         Ok(())
+    }
+
+    fn has_spares(&self) -> bool {
+        self.spares() > 0 || self.children().iter().any(Tree::has_spares)
+    }
+
+    /// Whether stripes of `width` come out even in the rows of what is not spare.
+    fn validate_spares(&self, width: usize) -> Result<(), String> {
+        let (n, spares) = (self.children().len(), self.spares() as usize);
+        if self.children().iter().any(|child| !matches!(child, Tree::Member { .. })) {
+            return Err("distributed spares over other levels; accepted: over members".into());
+        }
+        if n >= spares + width && (n - spares).is_multiple_of(width) {
+            return Ok(());
+        }
+        let come_out: Vec<String> = (1..=n - width)
+            .filter(|spares| (n - spares).is_multiple_of(width))
+            .map(|spares| spares.to_string())
+            .collect();
+        let accepted = if come_out.is_empty() { "none".into() } else { come_out.join(", ") };
+        Err(format!("spares = {spares} leave no whole stripes of {width} of {n} members; accepted: {accepted}"))
     }
 
     fn level_title(&self) -> String {

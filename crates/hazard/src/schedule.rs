@@ -2,7 +2,7 @@
 
 use crate::fault::{FaultRates, MemberFault, MemberFaultKind};
 use crate::machine::{FaultSource, Machine};
-use crate::trees::{copies_of, declustered, random_layout, random_tree, text, ReplayLine};
+use crate::trees::{copies_of, fewest_spares, random_layout, random_tree, spared, text, ReplayLine};
 use crate::{as_md_in_parts, random_policy};
 use raidlab_array::{MirrorRead, Policy, Rotation, SitOut, Tree, Weakness};
 use raidlab_types::{CounterRng, Seed};
@@ -44,12 +44,10 @@ fn common_tree(rng: &mut CounterRng) -> (usize, Tree) {
         8 => Tree::Independent { children: vec![Tree::raid1(2), Tree::parity(1, 3, chunk, rotation)] },
         9 => {
             let (n, parities) = (4 + rng.below(4) as usize, 1 + rng.below(2) as u32);
-            declustered(
-                n,
-                parities + 1 + rng.below(n as u64 - u64::from(parities)).min(2) as u32,
-                parities,
-                1 + rng.below(2),
-            )
+            let width = parities + 1 + rng.below(n as u64 - u64::from(parities)).min(2) as u32;
+            // That needs no draw of its own, so that all others stay what they were.
+            let spares = if rotation.name().starts_with("left") { 0 } else { fewest_spares(n, width) };
+            spared(n, width, parities, spares, 1 + rng.below(2))
         }
         _ => random_tree(rng, 2),
     };

@@ -41,7 +41,23 @@ pub fn copies_of(layout: CopyLayout, n: usize, chunk_bytes: u64) -> Tree {
 
 /// Stripes of `width` over `n` members.
 pub fn declustered(n: usize, width: u32, parities: u32, chunk_bytes: u64) -> Tree {
-    Tree::Declustered { width, parities, chunk_bytes, children: vec![Tree::member(); n] }
+    spared(n, width, parities, 0, chunk_bytes)
+}
+
+/// The same beside distributed spares.
+pub fn spared(n: usize, width: u32, parities: u32, spares: u32, chunk_bytes: u64) -> Tree {
+    Tree::Declustered { width, parities, spares, chunk_bytes, children: vec![Tree::member(); n] }
+}
+
+/// The fewest distributed spares beside which stripes come out even; 0 where there is no room for any.
+pub fn fewest_spares(n: usize, width: u32) -> u32 {
+    let (n, rest) = (n as u32, n as u32 % width);
+    let spares = if rest > 0 { rest } else { width };
+    if spares + width <= n {
+        spares
+    } else {
+        0
+    }
 }
 
 /// Any layout of copies.
@@ -80,7 +96,10 @@ fn node(rng: &mut CounterRng, depth: u32) -> Tree {
         10 => {
             let parities = 1 + rng.below(2) as u32;
             let width = (parities + 1 + rng.below(3) as u32).min(raid6.len() as u32);
-            Tree::Declustered { width, parities, chunk_bytes: 1 + rng.below(2), children: raid6 }
+            // That needs no draw of its own, so that all others stay what they were.
+            let may_spare = rotation.name().ends_with("symmetric") && raid6.iter().all(|c| c.children().is_empty());
+            let spares = if may_spare { fewest_spares(raid6.len(), width) } else { 0 };
+            Tree::Declustered { width, parities, spares, chunk_bytes: 1 + rng.below(2), children: raid6 }
         }
         0 => Tree::Concat { children: many },
         8 | 9 => Tree::Copies { layout, chunk_bytes, children: raid5 },
@@ -102,8 +121,9 @@ pub fn text(tree: &Tree) -> String {
             let rotation = rotation.name();
             format!("parity({}, parities={parities}, rotation={rotation}, chunk={chunk_bytes})", list(children))
         }
-        Tree::Declustered { width, parities, chunk_bytes, children } => {
-            format!("declustered({}, width={width}, parities={parities}, chunk={chunk_bytes})", list(children))
+        Tree::Declustered { width, parities, spares, chunk_bytes, children } => {
+            let keys = format!("width={width}, parities={parities}, spares={spares}, chunk={chunk_bytes}");
+            format!("declustered({}, {keys})", list(children))
         }
         Tree::Copies { layout, chunk_bytes, children } => {
             format!("copies({}, layout={layout}, chunk={chunk_bytes})", list(children))
@@ -184,9 +204,11 @@ fn size(tree: &Tree, first_leaf: usize, members: &[u64]) -> u64 {
         Tree::Parity { chunk_bytes, parities, children, .. } => {
             whole_chunks(sizes, *chunk_bytes) * (children.len() as u64 - u64::from(*parities))
         }
-        Tree::Declustered { chunk_bytes, width, parities, children } => {
-            let width = u64::from(*width);
-            whole_chunks(sizes, *chunk_bytes * width) / width * children.len() as u64 * (width - u64::from(*parities))
+        Tree::Declustered { chunk_bytes, width, parities, spares, children } => {
+            let (n, rows) = (children.len() as u64, if *spares == 0 { u64::from(*width) } else { 1 });
+            // Of a block of rows all that is neither spare nor parity.
+            let members = whole_chunks(sizes, *chunk_bytes * rows) * (n - u64::from(*spares));
+            members / u64::from(*width) * u64::from(width - parities)
         }
     }
 }
@@ -239,7 +261,7 @@ pub fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) ->
         Tree::Declustered { chunk_bytes: c, width, parities, .. } => {
             let data = u64::from(width - parities);
             let stripe = lba / c / data;
-            let drawn = Drawn::of(n as usize, *width, *parities, stripe / n + 1);
+            let drawn = Drawn::of(tree, stripe);
             let (members, position) = (&drawn.stripes[stripe as usize], drawn.data[&(lba / c)]);
             let there = |&(i, row): &(usize, u64)| child(i, row * c + lba % c);
             there(&position) || members.iter().filter(|&member| !there(member)).count() <= *parities as usize
@@ -249,32 +271,43 @@ pub fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) ->
 
 /// Where members of declustered stripes lie, as the map of a flat tree draws them: what plans do is worked out the other way
 /// round, from the stripe to its members.
-struct Drawn {
+pub struct Drawn {
     /// The members of each stripe: child and row.
     stripes: Vec<Vec<(usize, u64)>>,
     /// Where each chunk of data lies.
     data: BTreeMap<u64, (usize, u64)>,
+    /// The child that has a spare chunk, by row and the chunk's number.
+    pub spares: BTreeMap<(u64, u32), usize>,
 }
 
 impl Drawn {
-    /// The first `blocks` blocks of rows. Kept, for designs are sought.
-    fn of(n: usize, width: u32, parities: u32, blocks: u64) -> Rc<Drawn> {
-        type Kept = BTreeMap<(usize, u32, u32), (u64, Rc<Drawn>)>;
+    /// As many blocks of rows as have the stripe. Kept, for designs are sought.
+    fn of(tree: &Tree, stripe: u64) -> Rc<Drawn> {
+        let &Tree::Declustered { width, parities, spares, ref children, .. } = tree else { panic!("{tree:?}") };
+        let n = children.len() as u64;
+        let of_block = if spares == 0 { n } else { (n - u64::from(spares)) / u64::from(width) };
+        Drawn::rows(&spared(n as usize, width, parities, spares, 1), (stripe / of_block + 1) * rows_of_block(tree))
+    }
+
+    /// At least the first rows of a tree whose chunks are a sector, whole blocks of them.
+    fn rows(tree: &Tree, rows: u64) -> Rc<Drawn> {
+        type Kept = BTreeMap<String, (u64, Rc<Drawn>)>;
         thread_local!(static KEPT: RefCell<Kept> = const { RefCell::new(BTreeMap::new()) });
         KEPT.with_borrow_mut(|kept| {
-            let (known, drawn) =
-                kept.entry((n, width, parities)).or_insert_with(|| (0, Rc::new(Drawn::draw(n, width, parities, 0))));
-            if *known < blocks {
-                (*known, *drawn) = (blocks, Rc::new(Drawn::draw(n, width, parities, blocks)));
+            let (known, drawn) = kept.entry(text(tree)).or_insert_with(|| (0, Rc::new(Drawn::draw(tree, 0))));
+            if *known < rows {
+                (*known, *drawn) = (rows, Rc::new(Drawn::draw(tree, rows)));
             }
             Rc::clone(drawn)
         })
     }
 
-    fn draw(n: usize, width: u32, parities: u32, blocks: u64) -> Drawn {
-        let rows = blocks.max(1) * u64::from(width);
-        let layout = Layout::new(&declustered(n, width, parities, 1), &vec![rows; n], 1).expect("whole blocks");
-        let mut drawn = Drawn { stripes: vec![Vec::new(); rows as usize * n / width as usize], data: BTreeMap::new() };
+    fn draw(tree: &Tree, rows: u64) -> Drawn {
+        let &Tree::Declustered { width, parities, spares, ref children, .. } = tree else { panic!("{tree:?}") };
+        let (n, rows) = (children.len(), rows.max(rows_of_block(tree)));
+        let layout = Layout::new(tree, &vec![rows; n], 1).expect("whole blocks");
+        let stripes = vec![Vec::new(); rows as usize * (n - spares as usize) / width as usize];
+        let mut drawn = Drawn { stripes, data: BTreeMap::new(), spares: BTreeMap::new() };
         for (child, cells) in layout.map(rows).cells.iter().enumerate() {
             for (row, cell) in (0..).zip(cells) {
                 let stripe = match cell {
@@ -283,12 +316,24 @@ impl Drawn {
                         lba / u64::from(width - parities)
                     }
                     MapCell::P { row: stripe, .. } | MapCell::Q { row: stripe, .. } => *stripe,
+                    MapCell::Spare { number } => {
+                        drawn.spares.insert((row, *number), child);
+                        continue;
+                    }
                     MapCell::Unused => unreachable!("whole blocks are used"),
                 };
                 drawn.stripes[stripe as usize].push((child, row));
             }
         }
         drawn
+    }
+}
+
+/// Rows of chunks of a block.
+fn rows_of_block(tree: &Tree) -> u64 {
+    match tree {
+        Tree::Declustered { spares: 0, width, .. } => u64::from(*width),
+        _ => 1,
     }
 }
 
@@ -329,12 +374,13 @@ fn rottable_below(tree: &Tree, leaf: &mut usize, is_well: &dyn Fn(usize) -> bool
                 }),
             ));
         }
-        &Tree::Declustered { width, parities, chunk_bytes: c, .. } => {
-            let at = n / 2;
+        &Tree::Declustered { width, parities, spares, chunk_bytes: c, .. } => {
+            let (at, flat) = (n / 2, spared(n, width, parities, spares, 1));
             found.push((
                 first + at,
                 Box::new(move |lba| {
-                    let drawn = Drawn::of(n, width, parities, lba / c / u64::from(width) + 1);
+                    let rows = (lba / c + 1).next_multiple_of(rows_of_block(&flat));
+                    let drawn = Drawn::rows(&flat, rows);
                     parities == 2 || !drawn.data.values().any(|&place| place == (at, lba / c))
                 }),
             ));

@@ -29,7 +29,7 @@ fn tree(random: &mut CounterRng, levels: u32) -> Tree {
         4 => {
             let (parities, n) = (1 + random.below(2) as u32, 4 + random.below(3) as u32);
             let width = parities + 1 + random.below(u64::from(n - parities)) as u32;
-            Tree::Declustered { width, parities, chunk_bytes, children: children(u64::from(n)) }
+            Tree::Declustered { width, parities, spares: 0, chunk_bytes, children: children(u64::from(n)) }
         }
         0 => Tree::Stripe { chunk_bytes, children: children(1 + random.below(4)) },
         1 => Tree::Mirror { children: children(2 + random.below(2)) },

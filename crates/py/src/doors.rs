@@ -52,6 +52,7 @@ pub(crate) fn layout_map<'py>(py: Python<'py>, tree: &str, rows: u64) -> PyResul
         MapCell::Data { volume, lba } => json!({"kind": "data", "volume": volume, "chunk": lba / map.cell_sectors}),
         MapCell::P { node, row } => json!({"kind": "p", "node": node, "row": row}),
         MapCell::Q { node, row } => json!({"kind": "q", "node": node, "row": row}),
+        MapCell::Spare { number } => json!({"kind": "spare", "number": number}),
         MapCell::Unused => json!({"kind": "unused"}),
     };
     let members: Vec<Vec<Value>> = map.cells.iter().map(|column| column.iter().map(cell).collect()).collect();

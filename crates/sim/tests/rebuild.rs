@@ -62,8 +62,13 @@ fn alone_it_takes_as_long_as_its_rows() {
 #[test]
 fn of_declustered_stripes_every_survivor_gives_the_same_small_part() {
     for (n, width) in [(5u32, 3u32), (6, 3), (7, 7)] {
-        let tree =
-            Tree::Declustered { width, parities: 1, chunk_bytes: CHUNK, children: vec![Tree::member(); n as usize] };
+        let tree = Tree::Declustered {
+            width,
+            parities: 1,
+            spares: 0,
+            chunk_bytes: CHUNK,
+            children: vec![Tree::member(); n as usize],
+        };
         let result = run(&alone(rebuilding(tree, vec![2], RebuildThrottle::Idle), 30.0)).expect("a run");
         let [rebuild] = result.rebuilds[..] else { panic!("{:?}", result.rebuilds) };
         // Blocks of as many rows as stripes have members; what is left of a member is unused.

@@ -1,5 +1,6 @@
 //! A map as the textbooks draw it: a column a member, a row a chunk; `3` is data chunk 3, `P1` and `Q1` the parities of
-//! stripe 1, `B3` chunk 3 of the second of several volumes, `-` what the array does not use.
+//! stripe 1, `S0` a chunk of the first distributed spare, `B3` chunk 3 of the second of several volumes, `-` what the array
+//! does not use.
 //!
 //! Invariant: no line is longer than 80 columns; members that do not fit go into further blocks below.
 
@@ -24,6 +25,7 @@ impl LayoutMap {
             },
             MapCell::P { row, .. } => format!("P{row}"),
             MapCell::Q { row, .. } => format!("Q{row}"),
+            MapCell::Spare { number } => format!("S{number}"),
             MapCell::Unused => "-".into(),
         }
     }
@@ -101,6 +103,14 @@ member   0   1   2   3
     fn raid6_has_q_behind_p() {
         let tree = Tree::parity(2, 4, 4, Rotation::LeftSymmetric);
         assert_eq!(lines(&drawn(&tree, 4)), ["Q0 0 1 P0", "2 3 P1 Q1", "5 P2 Q2 4", "P3 Q3 6 7"]);
+    }
+
+    #[test]
+    fn distributed_spares_have_a_chunk_in_every_row() {
+        let tree = Tree::parse("declustered(7, width=3, spares=1, chunk=4B)").expect("a tree");
+        let rows = lines(&drawn(&tree, 8));
+        assert_eq!(rows[..2], ["3 S0 0 P0 2 1 P1", "P3 7 S0 4 P2 6 5"]);
+        assert!(rows.iter().all(|row| row.split(' ').filter(|cell| *cell == "S0").count() == 1), "{rows:?}");
     }
 
     #[test]

@@ -28,6 +28,11 @@ pub enum MapCell {
         /// Its stripe.
         row: u64,
     },
+    /// A spare chunk of the row.
+    Spare {
+        /// Of which distributed spare of the node.
+        number: u32,
+    },
     /// Beyond what the array uses.
     Unused,
 }
@@ -84,7 +89,7 @@ fn cell_at(lba: u64, capacity: u64, path: &[(&Node, u32)], volume: u32) -> MapCe
     for &(node, position) in path.iter().rev() {
         match for_level!(node, level => level.content(node, position, at)) {
             Content::Data(up) if up < node.capacity => at = up,
-            Content::Parity(cell) => return cell,
+            Content::Other(cell) => return cell,
             Content::Data(_) | Content::Unused => return MapCell::Unused,
         }
     }

@@ -9,9 +9,11 @@ mod map;
 pub use map::{LayoutMap, MapCell};
 
 use crate::level::{for_level, Level, Member, NodeLayout, Personality, Surroundings};
+use crate::plan::place;
 use crate::spec::Tree;
 use raidlab_types::number::lcm;
 use raidlab_types::{LeafId, SpecError, Volume};
+use std::ops::Range;
 
 /// Index of a node in a [`Layout`].
 pub type NodeId = u32;
@@ -24,6 +26,8 @@ pub(crate) struct Node {
     pub level: Level,
     pub capacity: u64,
     pub children: Box<[NodeId]>,
+    /// Its distributed spares: leaves behind those of all members, of no device.
+    pub spares: Range<LeafId>,
     /// How many children it can lose, whichever they are.
     pub bears: usize,
     /// Some node above bears losses, and so the loss of this one.
@@ -56,6 +60,8 @@ pub struct Layout {
     sector_bytes: u32,
     pub(crate) nodes: Vec<Node>,
     pub(crate) leaves: Vec<Leaf>,
+    /// Distributed spares of all nodes.
+    spares: u32,
     volumes: Vec<Volume>,
     volume_nodes: Box<[NodeId]>,
     tolerance: usize,
@@ -77,6 +83,7 @@ impl Layout {
             sector_bytes,
             nodes: Vec::new(),
             leaves: Vec::new(),
+            spares: 0,
             volumes: Vec::new(),
             volume_nodes: Box::default(),
             tolerance: tree.tolerance(),
@@ -126,11 +133,15 @@ impl Layout {
         let bears = tree.losses_borne();
         let (children, stripe_locks_below, repeats) = (Box::default(), false, true);
         let (capacity, alignment) = (0, 1);
+        let first_spare = place(sizes.len()) + self.spares;
+        let spares = first_spare..first_spare + tree.spares();
+        self.spares += tree.spares();
         self.nodes.push(Node {
             id,
             level,
             capacity,
             children,
+            spares: spares.clone(),
             bears,
             is_backed,
             stripe_locks_below,
@@ -162,8 +173,9 @@ impl Layout {
                 format!("a member of node {id}, '{name}', holds {sectors} sectors, too few for a chunk of {chunk}");
             return Err(SpecError::new("tree", message));
         }
+        let repeats = false;
         let mut node =
-            Node { id, level, capacity, children, bears, is_backed, stripe_locks_below, repeats: false, alignment };
+            Node { id, level, capacity, children, spares, bears, is_backed, stripe_locks_below, repeats, alignment };
         node.repeats = below_repeat && for_level!(node, level => level.repeats());
         self.nodes[id as usize] = node;
         Ok(id)

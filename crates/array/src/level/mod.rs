@@ -100,8 +100,8 @@ pub(crate) trait Personality: Sized {
 pub(crate) enum Content {
     /// This sector of the node.
     Data(u64),
-    /// Parity.
-    Parity(MapCell),
+    /// Parity, or spare space.
+    Other(MapCell),
     /// Nothing.
     Unused,
 }
@@ -186,7 +186,9 @@ impl Level {
             Tree::Mirror { .. } => mirror::compile(around),
             Tree::Copies { layout, .. } => copies::compile(around, *layout),
             Tree::Parity { parities, rotation, .. } => parity::compile(around, *parities, *rotation),
-            Tree::Declustered { parities, width, .. } => parity::compile_declustered(around, *parities, *width),
+            Tree::Declustered { parities, width, spares, .. } => {
+                parity::compile_declustered(around, *parities, *width, *spares)
+            }
         }
     }
 }

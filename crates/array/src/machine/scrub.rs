@@ -142,7 +142,7 @@ fn used_sectors(layout: &Layout, id: NodeId) -> u64 {
     // The last row may not have a chunk for every child.
     let is_used = |lba: u64| match for_level!(parent, level => level.content(parent, position, lba)) {
         Content::Data(up) => up < used,
-        Content::Parity(_) => true,
+        Content::Other(_) => true,
         Content::Unused => false,
     };
     while end > 0 && !is_used(end - 1) {

@@ -48,6 +48,7 @@ impl Default for Args<'_> {
             layout: CopyLayout::NEAR2,
             parities: 1,
             width: None,
+            spares: 0,
             groups: None,
             data_offset_bytes: 0,
         };
@@ -228,6 +229,7 @@ impl<'a> TreeParser<'a> {
             // More than 2 are refused where the tree is checked.
             "parities" => args.parameters.parities = number()?.try_into().unwrap_or(u32::MAX),
             "width" => args.parameters.width = Some(number()?.try_into().unwrap_or(u32::MAX)),
+            "spares" => args.parameters.spares = number()?.try_into().unwrap_or(u32::MAX),
             "rotation" => {
                 let found = Rotation::ALL.into_iter().find(|r| r.name() == value);
                 let accepted = Rotation::ALL.map(Rotation::name).join(", ");
@@ -240,7 +242,7 @@ impl<'a> TreeParser<'a> {
             }
             _ => {
                 return Err(self.error(format!(
-                "unknown key '{key}'; accepted: chunk, rotation, layout, parities, width, groups, members, data_offset"
+                "unknown key '{key}'; accepted: chunk, rotation, layout, parities, width, spares, groups, members, data_offset"
             )))
             }
         }
@@ -339,6 +341,11 @@ mod tests {
             ("declustered(7, width=8)", "width = 8; accepted: from 2 (data and parity) to 7, all members"),
             ("declustered(7, width=2, parities=2)", "width = 2; accepted: from 3"),
             ("parity(7, width=3)", "'parity' takes no key 'width'"),
+            ("parity(7, spares=1)", "'parity' takes no key 'spares'"),
+            ("declustered(11, width=4, spares=2)", "no whole stripes of 4 of 11 members; accepted: 3, 7"),
+            ("declustered(4, width=4, spares=1)", "accepted: none"),
+            ("declustered(4*mirror(2), width=3, spares=1)", "over other levels; accepted: over members"),
+            ("mirror(2*stripe(declustered(4, width=3, spares=1)))", "below a mirror; accepted: below no redundancy"),
         ] {
             let error = Tree::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");

@@ -128,8 +128,8 @@ pub(crate) fn every_level(chunk: u64) -> Vec<(String, Tree)> {
         let tree = Tree::parse(&format!("raid10(5, chunk={chunk}, layout={layout})")).expect("a tree");
         all.push((format!("raid10 {layout}"), tree));
     }
-    for (parities, width) in [(1, 3), (2, 4)] {
-        let tree = format!("declustered(6, width={width}, parities={parities}, chunk={chunk})");
+    for (parities, width, spares) in [(1, 3, 0), (2, 4, 0), (1, 5, 1), (2, 4, 2)] {
+        let tree = format!("declustered(6, width={width}, parities={parities}, spares={spares}, chunk={chunk})");
         all.push((tree.clone(), Tree::parse(&tree).expect("a tree")));
     }
     all.push(("raid50".to_string(), Tree::striped_parity(1, 2, 3, chunk, Rotation::LeftSymmetric)));

@@ -27,15 +27,15 @@ use crate::spec::Rotation;
 use raidlab_types::number::lcm;
 use raidlab_types::{gf, Extent};
 use rotation::Role;
-use spread::Declustering;
+use spread::{Declustering, Held};
 
 pub(super) fn compile(around: &Surroundings<'_>, parities: u32, rotation: Rotation) -> NodeLayout {
     lay_out(around, ParityLayout { chunk: around.chunk, members: around.children(), parities, rotation, spread: None })
 }
 
-/// Stripes of `width` members over all children. Each member has rows of its own, those with parity too.
-pub(super) fn compile_declustered(around: &Surroundings<'_>, parities: u32, width: u32) -> NodeLayout {
-    let spread = Some(Declustering::new(around.children(), width));
+/// Stripes of `width` members over all children, beside so many spare chunks in every row of these.
+pub(super) fn compile_declustered(around: &Surroundings<'_>, parities: u32, width: u32, spares: u32) -> NodeLayout {
+    let spread = Some(Declustering::new(around.children(), width, spares));
     let rotation = Rotation::ParityLast;
     lay_out(around, ParityLayout { chunk: around.chunk, members: width, parities, rotation, spread })
 }
@@ -58,12 +58,17 @@ impl Personality for ParityLayout {
     }
 
     fn content(&self, node: &Node, child: u32, lba: u64) -> Content {
-        let ((row, position), data) = (self.held(child, lba / self.chunk), u64::from(self.data()));
+        let data = u64::from(self.data());
+        let (row, position) = match self.held(child, lba / self.chunk) {
+            Held::Member(row, position) => (row, position),
+            Held::Spare(number) if self.is_within(node, lba) => return Content::Other(MapCell::Spare { number }),
+            Held::Spare(_) => return Content::Unused,
+        };
         let used = row * data * self.chunk < node.capacity;
         match self.role_at(self.p_position(row), position) {
             Role::Data(column) => Content::Data((row * data + u64::from(column)) * self.chunk + lba % self.chunk),
-            Role::P if used => Content::Parity(MapCell::P { node: node.id, row }),
-            Role::Q if used => Content::Parity(MapCell::Q { node: node.id, row }),
+            Role::P if used => Content::Other(MapCell::P { node: node.id, row }),
+            Role::Q if used => Content::Other(MapCell::Q { node: node.id, row }),
             _ => Content::Unused,
         }
     }
@@ -126,13 +131,13 @@ impl Personality for ParityLayout {
 
     fn covering_unit(&self, node: &Node, only: Option<u32>, part: Extent) -> Extent {
         let (first, last) = (part.lba / self.chunk, (part.end() - 1) / self.chunk);
-        match only.filter(|_| first == last) {
-            // In a row a child has a member of one stripe.
-            Some(child) => {
+        // In a row a child has a member of one stripe, or what is spare may be of any.
+        match only.filter(|_| first == last).map(|child| self.held(child, first)) {
+            Some(Held::Member(stripe, _)) if node.spares.is_empty() => {
                 let data = self.chunk * u64::from(self.data());
-                Extent::new(self.held(child, first).0 * data, data)
+                Extent::new(stripe * data, data)
             }
-            None => self.covering(node, 0, part),
+            _ => self.covering(node, 0, part),
         }
     }
 
@@ -252,6 +257,12 @@ impl StripeWork {
 }
 
 impl ParityLayout {
+    /// Whether sector `lba` of a child lies in a block that is used.
+    fn is_within(&self, node: &Node, lba: u64) -> bool {
+        let (of_child, of_node) = self.block_sectors();
+        lba < node.capacity / of_node * of_child
+    }
+
     /// The parts of `extent` within one chunk of data each, in order.
     fn chunks(&self, extent: Extent) -> impl Iterator<Item = ChunkPart> {
         chunks(self.chunk, u64::from(self.data()), extent)
@@ -265,9 +276,11 @@ impl ParityLayout {
             if a.child != b.child || a.end() >= b.lba || a.end() % self.chunk != 0 || b.lba % self.chunk != 0 {
                 continue;
             }
-            let is_parity = |row| {
-                let (stripe, position) = self.held(a.child, row);
-                !matches!(self.role_at(self.p_position(stripe), position), Role::Data(_))
+            let is_parity = |row| match self.held(a.child, row) {
+                Held::Member(stripe, position) => {
+                    !matches!(self.role_at(self.p_position(stripe), position), Role::Data(_))
+                }
+                Held::Spare(_) => false,
             };
             if (a.end() / self.chunk..b.lba / self.chunk).all(is_parity) {
                 let sectors = narrow(b.lba - a.end());

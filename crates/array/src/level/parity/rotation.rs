@@ -7,7 +7,7 @@
 //! the inverse of `position_of`. Q's coefficients go by physical order from the member after Q, skipping P: member `k`
 //! places after Q (P not counted) has coefficient 2^k.
 
-use super::spread::Declustering;
+use super::spread::{Declustering, Held};
 use crate::spec::Rotation;
 use raidlab_types::number::u32_from;
 
@@ -48,14 +48,14 @@ impl ParityLayout {
         self.spread.as_ref().map_or((position, row), |spread| spread.place(row, position))
     }
 
-    /// The stripe of which a child holds a member in its row `row`, and the member's position.
-    pub(super) fn held(&self, child: u32, row: u64) -> (u64, u32) {
-        self.spread.as_ref().map_or((row, child), |spread| spread.held(child, row))
+    /// What a child has in its row `row`.
+    pub(super) fn held(&self, child: u32, row: u64) -> Held {
+        self.spread.as_ref().map_or(Held::Member(row, child), |spread| spread.held(child, row))
     }
 
     /// How many stripes lie together in rows of their own, and in how many rows of every child.
     pub(super) fn block(&self) -> (u64, u64) {
-        self.spread.as_ref().map_or((1, 1), |spread| (u64::from(spread.children), u64::from(spread.width)))
+        self.spread.as_ref().map_or((1, 1), Declustering::block)
     }
 
     /// Sectors of a block on a child, and of the node.

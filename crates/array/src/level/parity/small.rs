@@ -154,9 +154,11 @@ mod tests {
                 [(1, 3), (1, 5), (2, 5), (2, 7)].map(|(parities, n)| Tree::parity(parities, n, 4, rotation))
             })
             .collect();
-        trees.extend([(1, 3), (1, 4), (2, 4)].map(|(parities, width)| Tree::Declustered {
+        let spread = [(1, 3, 0), (1, 4, 0), (2, 4, 0), (1, 5, 1), (2, 4, 2)];
+        trees.extend(spread.map(|(parities, width, spares)| Tree::Declustered {
             width,
             parities,
+            spares,
             chunk_bytes: 4,
             children: vec![Tree::member(); 6],
         }));
