@@ -1,7 +1,7 @@
 //! Policies as values, and what a policy may know of the members.
 
 use raidlab_types::number::usize_from;
-use raidlab_types::{Extent, Lba};
+use raidlab_types::{Extent, Lba, LeafId};
 use serde::{Deserialize, Serialize};
 
 /// Units of a rebuild or a scrub in flight, whatever their length: one is written while the next is read.
@@ -239,11 +239,13 @@ pub struct MemberView {
     pub in_flight: u32,
     /// One past the last sector of the operation queued last: where its arm will be.
     pub end_lba: Lba,
+    /// The distributed spare in which what it held stands, or comes to stand.
+    pub(crate) spare: Option<LeafId>,
 }
 
 impl Default for MemberView {
     fn default() -> Self {
-        MemberView { state: MemberState::Online, valid: Lba::MAX, in_flight: 0, end_lba: 0 }
+        MemberView { state: MemberState::Online, valid: Lba::MAX, in_flight: 0, end_lba: 0, spare: None }
     }
 }
 

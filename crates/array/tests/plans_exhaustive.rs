@@ -4,7 +4,7 @@
 
 use raidlab_hazard as harness;
 
-use harness::trees::{declustered, trees_without_parity};
+use harness::trees::{declustered, recoverable, spared, trees_without_parity, Losses};
 use harness::{subsets, Bench};
 use raidlab_array::{MemberState, MirrorRead, ParityRead, ParityWrite, Policy, Rotation, Tree};
 use raidlab_types::{CounterRng, Extent, LeafId, RequestError, Seed};
@@ -175,6 +175,83 @@ fn stripes_that_are_spread_over_more_members() {
             exhaust(&declustered(n, width, parities, 1), u64::from(width) * 2, policy, 23);
             exhaust(&declustered(n, width, parities, 2), u64::from(width) * 2, policy, 11);
             exhaust_rebuilding(&declustered(n, width, parities, 1), u64::from(width) * 2, policy, 57);
+        }
+    }
+}
+
+/// Every member in a distributed spare, which is filled up to every sector, and back on a new one; then any other missing: what
+/// can be given back is, before and after a write.
+fn exhaust_spares(tree: &Tree, member_sectors: u64, policy: Policy, every: u64) {
+    let mut rng = Seed::new(member_sectors).draws();
+    let mut bench = Bench::new(tree, member_sectors, policy);
+    bench.fill(&mut rng);
+    let (kept, flat) = (bench.members.clone(), bench.flat.clone());
+    let (n, capacity, mut turn) = (tree.leaves(), flat[0].len() as u64, 0);
+    for (leaf, other) in (0..n).flat_map(|leaf| (0..n).map(move |other| (leaf, other))) {
+        for valid in (0..=member_sectors).chain([u64::MAX]) {
+            for (lba, sectors) in (0..capacity).flat_map(|lba| (1..=capacity - lba).map(move |n| (lba, n))) {
+                turn += 1;
+                if turn % every != 0 {
+                    continue;
+                }
+                bench.set_missing(leaf, true);
+                bench.set_spared(leaf, 0, valid);
+                bench.members[leaf].iter_mut().for_each(|byte| *byte ^= 0xFF);
+                match turn / every % 3 {
+                    0 if other != leaf && tree.spares() > 1 && (valid == u64::MAX || tree.losses_borne() > 1) => {
+                        bench.set_missing(other, true);
+                        bench.set_spared(other, 1, valid);
+                    }
+                    1 if valid == u64::MAX => {
+                        bench.members[leaf].clone_from(&kept[leaf]);
+                        bench.set_rebuilding(leaf, lba);
+                    }
+                    _ => {}
+                }
+                let done = bench.write(0, Extent::new(lba, sectors), &mut rng);
+                assert!(done.is_ok(), "{leaf} {other} {valid}: {done:?}");
+                bench.check_all(&mut rng);
+                bench.set_missing(other, true);
+                check_each(tree, &mut bench, &mut rng);
+                (0..n).for_each(|leaf| bench.set_missing(leaf, false));
+                bench.members.clone_from(&kept);
+                bench.flat.clone_from(&flat);
+            }
+        }
+    }
+}
+
+/// Reads every sector that can be given back, and is refused every other.
+fn check_each(tree: &Tree, bench: &mut Bench, rng: &mut CounterRng) {
+    let sizes: Vec<u64> = bench.members.iter().map(|member| member.len() as u64).collect();
+    for lba in 0..bench.whole(0).sectors {
+        let losses = Losses {
+            members: &sizes,
+            missing: &|leaf| !bench.views.leaf(leaf as u32).writes(),
+            bad: &|leaf, lba| !bench.views.leaf(leaf as u32).reads(Extent::new(lba, 1)),
+            spare: &|leaf| bench.views.spare_of(&bench.layout, leaf as u32),
+        };
+        if recoverable(tree, 0, &losses, lba) {
+            bench.check(0, Extent::new(lba, 1), rng);
+        } else {
+            let refused = bench.run(0, false, Extent::new(lba, 1), &mut [0], rng);
+            assert!(matches!(refused, Err(RequestError::BeyondTolerance { .. })), "sector {lba}: {refused:?}");
+        }
+    }
+}
+
+#[test]
+fn distributed_spares() {
+    for (n, width, parities, spares) in
+        [(3, 2, 1, 1), (4, 3, 1, 1), (5, 2, 1, 1), (5, 3, 1, 2), (4, 3, 2, 1), (5, 3, 2, 2)]
+    {
+        for policy in policies() {
+            for chunk in [1, 2] {
+                let tree = spared(n, width, parities, spares, chunk);
+                exhaust(&tree, 4, policy, 23);
+                exhaust_rebuilding(&tree, 4, policy, 57);
+                exhaust_spares(&tree, 4, policy, 17);
+            }
         }
     }
 }

@@ -82,6 +82,7 @@ fn with_losses<T>(sizes: &[u64], bench: &Bench, ask: impl FnOnce(&Losses) -> T) 
             let is_bad = bench.bad.iter().any(|b| b.leaf == leaf as u32 && b.extent.overlaps(sector));
             is_bad || !bench.views.leaf(leaf as u32).reads(sector)
         },
+        spare: &|leaf| bench.views.spare_of(&bench.layout, leaf as u32),
     })
 }
 
@@ -201,7 +202,12 @@ fn the_second_statement_agrees_with_the_layout() {
                         asked.set(asked.get() || (l == leaf && at == row as u64 * map.cell_sectors));
                         true
                     };
-                    recoverable(&tree, 0, &Losses { members: &sizes, missing: &|_| false, bad: &bad }, *lba);
+                    recoverable(
+                        &tree,
+                        0,
+                        &Losses { members: &sizes, missing: &|_| false, bad: &bad, spare: &|_| None },
+                        *lba,
+                    );
                     assert!(asked.get(), "seed {seed}: {} leaf {leaf} row {row}", text(&tree));
                 }
             }

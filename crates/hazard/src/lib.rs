@@ -14,7 +14,7 @@ pub mod trees;
 
 use raidlab_array::plan::{BadExtent, DeviceNode, MemberViews, NodeView, Planner, Scratch, Segment};
 use raidlab_array::{
-    ChunkAccesses, Layout, MemberState, MirrorRead, ParityRead, ParityWrite, Piece, Plan, Policy, Space, Tree,
+    ChunkAccesses, Layout, MapCell, MemberState, MirrorRead, ParityRead, ParityWrite, Piece, Plan, Policy, Space, Tree,
 };
 use raidlab_types::{gf, CounterRng, Extent, OpKind, RequestError};
 use std::ops::Range;
@@ -109,6 +109,26 @@ impl Bench {
             if view.state == MemberState::Rebuilding {
                 let valid = view.valid.saturating_add(self.layout.data_offset(l as u32)) as usize * self.sector;
                 member.iter_mut().skip(valid).for_each(|byte| *byte ^= 0x69);
+            }
+        }
+    }
+
+    /// Has a member of a flat tree that is missing stand in a distributed spare, filled with what it holds up to `valid`.
+    pub fn set_spared(&mut self, leaf: usize, number: u32, valid: u64) {
+        self.views.take_spare(&self.layout, leaf as u32, number);
+        self.views.fill_spare(&self.layout, leaf as u32, valid);
+        let map = self.layout.map(self.members[leaf].len() as u64);
+        for lba in 0..valid.min(self.members[leaf].len() as u64) {
+            let (row, byte) = ((lba / map.cell_sectors) as usize, self.members[leaf][lba as usize]);
+            let mut at = leaf;
+            // Who has the spare chunk may stand in a spare itself.
+            while let Some((number, _)) = self.views.spare_of(&self.layout, at as u32) {
+                let is_spare = |cells: &Vec<MapCell>| cells[row] == MapCell::Spare { number };
+                match map.cells.iter().position(is_spare) {
+                    Some(holder) if holder != at && holder != leaf => at = holder,
+                    _ => break,
+                }
+                self.members[at][lba as usize] = byte;
             }
         }
     }

@@ -270,6 +270,7 @@ impl Machine {
         let is_bad = |l: usize| self.bad.iter().chain(&sector).any(|&(of, _)| of == l) || refuses(l);
         let suspects: Vec<usize> = (0..self.dead.len()).filter(|&l| is_bad(l)).collect();
         let view = |l: usize| self.array.member(l as LeafId);
+        let spare = |l: usize| self.array.spare_of(l as LeafId);
         let is_quiet = leaf.is_none() && (0..self.dead.len()).all(|l| view(l).is_whole() && !self.dead[l]);
         let mut sets = subsets(suspects.len(), suspects.len());
         sets.sort_by_key(|taken| Reverse(taken.len()));
@@ -280,7 +281,7 @@ impl Machine {
                 // One that is being rebuilt may be whole by then, even if it dies now.
                 let known = |l: usize| is_taken(l) || now && !view(l).writes();
                 let gone = |l: usize| is_taken(l) || now && (Some(l) == leaf || self.dead[l] || !view(l).writes());
-                let losses = Losses { members: &self.sizes, missing: &known, bad: &|_, _| false };
+                let losses = Losses { members: &self.sizes, missing: &known, bad: &|_, _| false, spare: &spare };
                 // What is borne without more is borne without fewer.
                 if largest.iter().any(|more| taken.iter().all(|i| more.contains(i))) || self.is_any_lost(&losses) {
                     return true;
@@ -304,7 +305,8 @@ impl Machine {
             let rebuilt = !now || self.array.member(l as LeafId).reads(Extent::new(lba, 1));
             self.bad.contains(&at) || self.lacks(l, lba) || sector == Some(at) || !(missing(l) || rebuilt)
         };
-        let losses = Losses { members: &self.sizes, missing, bad: &bad };
+        let spare = |l: usize| self.array.spare_of(l as LeafId);
+        let losses = Losses { members: &self.sizes, missing, bad: &bad, spare: &spare };
         !self.is_any_lost(&losses) && sound(&self.tree, 0, &losses)
     }
 

@@ -151,6 +151,8 @@ pub struct Losses<'a> {
     pub missing: &'a dyn Fn(usize) -> bool,
     /// Whether a member's sector (of its data) is bad.
     pub bad: &'a dyn Fn(usize, u64) -> bool,
+    /// The distributed spare in which a member stands, and up to which sector it does.
+    pub spare: &'a dyn Fn(usize) -> Option<(u32, u64)>,
 }
 
 /// Whether the node has lost more members than it bears: then it counts as missing, whatever its other members hold.
@@ -164,7 +166,9 @@ pub fn lost(tree: &Tree, first_leaf: usize, losses: &Losses) -> bool {
             lost(c, leaf - c.leaves(), losses)
         })
         .collect();
-    let count = gone.iter().filter(|gone| **gone).count();
+    // Only members stand in spares: the leaves of a declustered node one by one.
+    let is_lost = |&i: &usize| gone[i] && (tree.spares() == 0 || (losses.spare)(first_leaf + i).is_none());
+    let count = (0..gone.len()).filter(is_lost).count();
     match tree {
         Tree::Member { .. } => (losses.missing)(first_leaf),
         Tree::Mirror { children } => count == children.len(),
@@ -263,7 +267,17 @@ pub fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) ->
             let stripe = lba / c / data;
             let drawn = Drawn::of(tree, stripe);
             let (members, position) = (&drawn.stripes[stripe as usize], drawn.data[&(lba / c)]);
-            let there = |&(i, row): &(usize, u64)| child(i, row * c + lba % c);
+            let there = |&(mut i, row): &(usize, u64)| {
+                let at = row * c + lba % c;
+                // What stands in a spare is on another member, which may stand in a spare itself.
+                while !child(i, at) {
+                    match (losses.spare)(first_leaf + i).filter(|_| tree.spares() > 0) {
+                        Some((number, valid)) if at < valid => i = drawn.spares[&(row, number)],
+                        _ => return false,
+                    }
+                }
+                true
+            };
             there(&position) || members.iter().filter(|&member| !there(member)).count() <= *parities as usize
         }
     }

@@ -109,6 +109,19 @@ impl Layout {
         self.nodes.iter().find(is_leaf).map_or(0, |node| node.id)
     }
 
+    /// The node above, if there is one.
+    pub(crate) fn parent(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.children.contains(&id))
+    }
+
+    /// The leaf that a node is, if it is one.
+    pub(crate) fn leaf(&self, id: NodeId) -> Option<LeafId> {
+        match self.node(id).level {
+            Level::Member(Member { leaf }) => Some(leaf),
+            _ => None,
+        }
+    }
+
     fn sectors(&self, what: &str, bytes: u64) -> Result<u64, SpecError> {
         let sector_bytes = u64::from(self.sector_bytes);
         if !bytes.is_multiple_of(sector_bytes) {
@@ -199,6 +212,11 @@ impl Layout {
     /// The node of a volume of [`Self::volumes`].
     pub fn volume_node(&self, volume: usize) -> NodeId {
         self.volume_nodes[volume]
+    }
+
+    /// Number of distributed spares.
+    pub(crate) fn spares(&self) -> usize {
+        self.spares as usize
     }
 
     /// Number of members.

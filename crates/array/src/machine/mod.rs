@@ -16,6 +16,7 @@ mod repair;
 mod run;
 mod scrub;
 mod slow;
+mod spares;
 mod stripe_cache;
 
 pub(crate) use locks::{LockMode, LockRange};
@@ -89,7 +90,7 @@ pub enum Event {
         /// Which.
         leaf: LeafId,
     },
-    /// A member that took a lost one's place holds all it should.
+    /// A member that took a lost one's place holds all it should, or a distributed spare does.
     MemberRebuilt {
         /// Which.
         leaf: LeafId,
@@ -205,6 +206,8 @@ pub struct Array {
     windows_in_flight: u32,
     /// Counts changes of members' states.
     epoch: u32,
+    /// That with which a distributed spare was last given back.
+    spares_freed: u32,
     /// Counts writes of members.
     writes_done: u32,
     /// Sectors in 4 KiB, the first step of looking closer after media errors.
@@ -255,6 +258,7 @@ impl Array {
             views: MemberViews::new(&layout),
             windows_in_flight: policy.windows_in_flight.max(1),
             epoch: 0,
+            spares_freed: 0,
             writes_done: 0,
             block_sectors: (4096 / layout.sector_bytes()).max(1),
             row_sectors: policy.row_sectors(layout.sector_bytes()),
@@ -332,9 +336,11 @@ impl Array {
     /// be completed (with [`OpError::MemberGone`] where it did not serve them). A member that is put online again is
     /// believed to hold what it should: one that has missed writes is rebuilt by [`Array::replace_member`].
     pub fn set_member_state(&mut self, leaf: LeafId, state: MemberState) {
+        let frees_spare = state == MemberState::Online && self.views.leaf(leaf).spare.is_some();
         self.views.set_state(&self.layout, leaf, state);
         self.end_sitting_out();
         self.epoch = self.epoch.wrapping_add(1);
+        self.spares_freed = if frees_spare { self.epoch } else { self.spares_freed };
         if !self.rebuilds.is_empty() && !self.views.leaf(leaf).writes() {
             self.leave_rebuilds();
             self.rebuild_around(leaf);

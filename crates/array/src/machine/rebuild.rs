@@ -319,7 +319,7 @@ impl Array {
 
     /// Where what `leaf` should hold can be had: the ancestors from the lowest that bears the loss of all below it that may
     /// be lost, and the child of that one.
-    fn source_of(&self, leaf: LeafId) -> Option<(Vec<(NodeId, u32)>, NodeId)> {
+    pub(super) fn source_of(&self, leaf: LeafId) -> Option<(Vec<(NodeId, u32)>, NodeId)> {
         let mut above = ancestors(&self.layout, leaf);
         let gives = |&(id, _): &(NodeId, u32)| self.layout.node(id).bears > 0 && self.gives_all(id);
         above.drain(..above.iter().position(gives)?);
@@ -380,7 +380,7 @@ impl Array {
     }
 
     /// Begins to rebuild what the first of these ancestors gives back of its children, from their beginning.
-    fn begin_rebuild(&mut self, above: &[(NodeId, u32)]) {
+    pub(super) fn begin_rebuild(&mut self, above: &[(NodeId, u32)]) {
         let (node, above) = (above[0].0, &above[1..]);
         let mut leaves = Vec::new();
         // One that still gives all it holds is not written here: what it lacks is its own affair.
@@ -392,6 +392,7 @@ impl Array {
                 }
             });
         }
+        leaves.extend(self.views.spares_to_fill(self.layout.node(node)));
         for (_, other) in &mut self.rebuilds {
             other.leaves.retain(|leaf| !leaves.contains(leaf));
             other.stopped |= other.leaves.is_empty() && !other.scrubs;
@@ -418,6 +419,11 @@ impl Array {
             // A nested level is not written where it holds nothing yet, for the unit to come has what was written. So
             // none may be done, and not count yet, since one before it is not.
             places = UnitPlaces { most: 1, most_again: 1 };
+        }
+        if !scrubs && self.views.fills_spares(self.layout.node(node)) {
+            // All children are written, and each is to have as much to do as one alone.
+            places.most *= self.layout.node(node).children.len();
+            places.most_again = places.most;
         }
         let pace = Pace::new(throttle, has_parity, self.now);
         let cached = self.works_in_cache(node, scrubs);
@@ -656,7 +662,9 @@ impl Array {
         let may = self.policy.bad_blocks
             && !(scrubs || stopped || self.views.is_lost(node))
             && self.layout.node(node).bears > 0
-            && has_members_only(&self.layout, node);
+            && has_members_only(&self.layout, node)
+            // What spare space lacks is on no list.
+            && !self.views.fills_spares(self.layout.node(node));
         let window = &mut self.windows[id as usize];
         let begins = may && !window.salvages;
         if begins {
@@ -737,8 +745,10 @@ impl Array {
                 return self.begin_scrubs();
             }
             for leaf in leaves {
+                // A spare is not needed any more where the member is whole.
+                let Some(member) = self.views.stands_for(&self.layout, leaf) else { continue };
                 self.set_member_state(leaf, MemberState::Online);
-                self.events.push_back(Event::MemberRebuilt { leaf });
+                self.events.push_back(Event::MemberRebuilt { leaf: member });
             }
             return;
         }
@@ -749,6 +759,9 @@ impl Array {
             return;
         }
         let (views, part) = (&mut self.views, Extent::new(0, noted));
+        for spare in leaves.iter().filter(|&&leaf| leaf as usize >= self.layout.leaves()) {
+            views.set_valid(*spare, noted);
+        }
         for &child in &self.layout.node(*node).children {
             leaf_shares(&self.layout, child, part, &mut |leaf, share| {
                 // A level may keep what follows it elsewhere: what is done there does not yet count.
@@ -788,6 +801,7 @@ impl Array {
     pub(super) fn drop_stopped(&mut self) {
         let (rebuilds, events, mut scrubs) = (&mut self.rebuilds, &mut self.events, false);
         let (caches, gates, let_in) = (&mut self.caches, &mut self.gates, &mut self.let_in);
+        let (views, layout) = (&self.views, &self.layout);
         rebuilds.retain(|id, rebuild| {
             if let Some(gate) = rebuild.gate.filter(|_| rebuild.stopped).and_then(|v| gates[v].as_mut()) {
                 gate.forget(place(id), rebuild.next, let_in);
@@ -801,7 +815,8 @@ impl Array {
                     cache.stop_worker();
                 }
                 scrubs |= rebuild.scrubs;
-                events.extend(rebuild.leaves.drain(..).map(|leaf| Event::RebuildStopped { leaf }));
+                let members = rebuild.leaves.drain(..).filter_map(|leaf| views.stands_for(layout, leaf));
+                events.extend(members.map(|leaf| Event::RebuildStopped { leaf }));
             }
             goes_on
         });

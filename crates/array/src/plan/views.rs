@@ -4,13 +4,20 @@
 //! written then. It is *degraded* when any member below it is not whole, and *partial* when one is being rebuilt, or
 //! has bad blocks, so that what can be read depends on where. All three are worked out when a member's state changes,
 //! so that plans only look them up.
+//!
+//! A distributed spare has a view as a member has, behind those of all members. A member that is gone and stands in a spare
+//! does not count as lost.
 
-use super::BadBlocks;
+use super::{place, BadBlocks};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{Level, Member};
 use crate::policy::{MemberState, MemberView};
 use crate::weakness::Weakness;
 use raidlab_types::{Extent, Lba, LeafId};
+
+/// A distributed spare that nobody uses.
+const FREE_SPARE: MemberView =
+    MemberView { state: MemberState::Missing, valid: 0, in_flight: 0, end_lba: 0, spare: None };
 
 /// The members as plans see them, with what follows for every node.
 #[derive(Debug, Clone)]
@@ -34,8 +41,10 @@ pub struct MemberViews {
 impl MemberViews {
     /// All members online and idle.
     pub fn new(layout: &Layout) -> Self {
+        let mut leaves = vec![MemberView::default(); layout.leaves()];
+        leaves.resize(leaves.len() + layout.spares(), FREE_SPARE);
         MemberViews {
-            leaves: vec![MemberView::default(); layout.leaves()],
+            leaves,
             lost: vec![false; layout.nodes.len()],
             degraded: vec![false; layout.nodes.len()],
             partial: vec![false; layout.nodes.len()],
@@ -75,6 +84,8 @@ impl MemberViews {
         view.valid = if state == MemberState::Online { Lba::MAX } else { 0 };
         if state != MemberState::Online {
             self.bad_blocks.forget(leaf);
+        } else if let Some(spare) = view.spare.take() {
+            self.leaves[spare as usize] = FREE_SPARE;
         }
         // Children come after their parent, so backwards every child is known before its parent.
         for id in (0..layout.nodes.len()).rev() {
@@ -99,9 +110,66 @@ impl MemberViews {
             return;
         }
         let count = |of: &[bool]| node.children.iter().filter(|&&c| of[c as usize]).count();
-        let lost_without = |gone: &[bool]| node.is_lost_without(|child| gone[child as usize]);
-        (self.lost[id], self.unsure[id]) = (lost_without(&self.lost), lost_without(&self.unsure));
-        (self.degraded[id], self.partial[id]) = (count(&self.degraded) > 0, count(&self.partial) > 0);
+        let stands = |child, so: fn(&MemberView) -> bool| self.spare_below(layout, node, child).is_some_and(so);
+        let lost_without = |gone: &[bool], so| node.is_lost_without(|child| gone[child as usize] && !stands(child, so));
+        let lost = lost_without(&self.lost, MemberView::writes);
+        let unsure = lost_without(&self.unsure, MemberView::is_whole);
+        let partial = count(&self.partial) > 0 || self.fills_spares(node);
+        (self.degraded[id], self.partial[id]) = (count(&self.degraded) > 0, partial);
+        (self.lost[id], self.unsure[id]) = (lost, unsure);
+    }
+
+    /// The distributed spare in which a child of the node stands, if it does.
+    fn spare_below(&self, layout: &Layout, node: &Node, child: NodeId) -> Option<&MemberView> {
+        let leaf = if node.spares.is_empty() { None } else { layout.leaf(child) };
+        self.leaf(self.leaf(leaf?).spare?).into()
+    }
+
+    /// What a member that is gone held comes to stand in the distributed spare of this number of its node, which is free.
+    ///
+    /// # Panics
+    /// Where the node has no such spare.
+    pub fn take_spare(&mut self, layout: &Layout, leaf: LeafId, number: u32) {
+        let mut spares = layout.parent(layout.node_of(leaf)).map_or(0..0, |node| node.spares.clone());
+        let spare = spares.nth(number as usize).expect("a spare of the node");
+        self.leaves[leaf as usize].spare = Some(spare);
+        self.set_state(layout, spare, MemberState::Rebuilding);
+    }
+
+    /// What has been brought there: the sectors below `valid`, `Lba::MAX` for all.
+    pub fn fill_spare(&mut self, layout: &Layout, leaf: LeafId, valid: Lba) {
+        match self.leaf(leaf).spare {
+            Some(spare) if valid == Lba::MAX => self.set_state(layout, spare, MemberState::Online),
+            Some(spare) => self.set_valid(spare, valid),
+            None => {}
+        }
+    }
+
+    /// The number among its node's of the distributed spare in which a member stands, and up to which sector it does.
+    pub fn spare_of(&self, layout: &Layout, leaf: LeafId) -> Option<(u32, Lba)> {
+        let spare = self.leaf(leaf).spare?;
+        let node = layout.parent(layout.node_of(leaf))?;
+        Some((spare - node.spares.start, self.leaf(spare).valid))
+    }
+
+    /// The member that stands in a distributed spare; a member itself.
+    pub(crate) fn stands_for(&self, layout: &Layout, leaf: LeafId) -> Option<LeafId> {
+        let in_spare = || self.leaves.iter().position(|view| view.spare == Some(leaf)).map(place);
+        if (leaf as usize) < layout.leaves() {
+            Some(leaf)
+        } else {
+            in_spare()
+        }
+    }
+
+    /// The distributed spares of a node that are not yet filled.
+    pub(crate) fn spares_to_fill<'v>(&'v self, node: &Node) -> impl Iterator<Item = LeafId> + 'v {
+        node.spares.clone().filter(|&spare| self.leaf(spare).state == MemberState::Rebuilding)
+    }
+
+    /// Whether there are any.
+    pub(crate) fn fills_spares(&self, node: &Node) -> bool {
+        self.spares_to_fill(node).next().is_some()
     }
 
     /// Every member below that is there is to be rebuilt from its beginning; what stands above is not worked out.

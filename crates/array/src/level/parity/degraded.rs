@@ -17,8 +17,7 @@ use raidlab_types::RequestError;
 impl StripePlanner<'_, '_> {
     pub(super) fn degraded_write(&mut self) -> PlanResult {
         let row = self.row;
-        let is_live =
-            |k: u32| k < row.layout.parities && !self.planner.views.is_lost(self.child(row.parity_position(k)));
+        let is_live = |k: u32| k < row.layout.parities && self.is_written_at(row.parity_position(k));
         self.row.live = [is_live(0), is_live(1)];
         let unwritten = self.planner.views.is_weak(Weakness::DegradedWriteSkipsParity);
         if self.row.live == [false, false] || unwritten {

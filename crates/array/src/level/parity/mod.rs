@@ -13,6 +13,7 @@ mod restore;
 mod rotation;
 mod rows;
 mod small;
+mod spares;
 mod spread;
 mod verify;
 
@@ -116,8 +117,7 @@ impl Personality for ParityLayout {
             let row = Row::new(self, part.row);
             let band = Band { lo: part.within, hi: part.within + part.sectors };
             let readable = |position| {
-                let (child, extent) = row.on_child(band, position);
-                planner.is_readable(node.child(child), extent)
+                row.places((planner.layout, planner.views), node, band, position).any(|place| place.has(planner))
             };
             let lost = || (0..self.members).filter(|&member| !readable(member)).count();
             readable(row.position(part.column)) || lost() <= self.parities as usize
@@ -400,12 +400,8 @@ impl<'l> Row<'l> {
         (child, Extent::new(row * self.layout.chunk + band.lo, band.sectors()))
     }
 
-    /// The child that holds the member at `position`.
-    fn child(&self, position: u32) -> u32 {
-        self.layout.place(self.row, position).0
-    }
-
-    /// The band of the member at `position`.
+    /// The band of the member at `position`, on the child of its own.
+    #[inline]
     fn transfer(&self, band: Band, position: u32, (space, offset): (Space, u32), link: u32) -> Transfer {
         let (child, Extent { lba, sectors }) = self.on_child(band, position);
         Transfer { child, lba, sectors: narrow(sectors), space, offset, link }
@@ -549,7 +545,7 @@ impl StripePlanner<'_, '_> {
             let parity = self.read_to_scratch(band, position, compute);
             self.planner.input(parity, if n == 0 { [1, 0] } else { [0, 1] });
             outputs[n] = Some(parity);
-            self.work.writes.push(row.transfer(band, position, parity, compute));
+            self.queue_write(band, position, parity, compute);
         }
         self.planner.segment(compute, band.sectors(), outputs);
     }
@@ -572,7 +568,7 @@ impl StripePlanner<'_, '_> {
         for (n, k) in (0..2).filter(|&k| row.live[k as usize]).enumerate() {
             let parity = (Space::Scratch, self.planner.allocate(band.sectors()));
             outputs[n] = Some(parity);
-            self.work.writes.push(row.transfer(band, row.parity_position(k), parity, compute));
+            self.queue_write(band, row.parity_position(k), parity, compute);
         }
         self.planner.segment(compute, band.sectors(), outputs);
     }
@@ -580,19 +576,20 @@ impl StripePlanner<'_, '_> {
     /// Reads the band of the member at `position` into new scratch memory, for `link` to use.
     fn read_to_scratch(&mut self, band: Band, position: u32, link: u32) -> (Space, u32) {
         let memory = (Space::Scratch, self.planner.allocate(band.sectors()));
-        self.work.reads.push(self.row.transfer(band, position, memory, link));
+        self.queue_read(band, position, memory, link);
         memory
     }
 
     /// Queues the writes of the request's own data; `compute` waits for whoever makes that data.
     fn queue_data_writes(&mut self, compute: u32) {
-        for part in &self.work.columns {
+        for i in 0..self.work.columns.len() {
+            let part = self.work.columns[i];
             if part.link != NONE && compute != NONE {
                 self.planner.edge(part.link, compute);
             }
             let band = Band { lo: part.lo, hi: part.hi };
             let position = self.row.position(part.column);
-            self.work.writes.push(self.row.transfer(band, position, (part.space, part.offset), part.link));
+            self.queue_write(band, position, (part.space, part.offset), part.link);
         }
     }
 }

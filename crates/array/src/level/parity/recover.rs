@@ -6,7 +6,6 @@
 //! Reference: Anvin, *The mathematics of RAID-6*, section 4 (recovery of one and of two data blocks).
 
 use super::{Band, ColumnPart, StripePlanner};
-use crate::layout::NodeId;
 use crate::plan::{narrow, ComputeKind, PlanResult, Space, NONE};
 use raidlab_types::{gf, RequestError};
 
@@ -80,18 +79,8 @@ impl Outputs {
 }
 
 impl StripePlanner<'_, '_> {
-    /// The child that holds the member at `position`.
-    pub(super) fn child(&self, position: u32) -> NodeId {
-        self.node.child(self.row.child(position))
-    }
-
     pub(super) fn column_readable(&self, band: Band, column: u32) -> bool {
         self.position_readable(band, self.row.position(column))
-    }
-
-    pub(super) fn position_readable(&self, band: Band, position: u32) -> bool {
-        let (child, extent) = self.row.on_child(band, position);
-        self.planner.is_readable(self.node.child(child), extent)
     }
 
     /// The unreadable data columns of the band and the parities that give them back.
@@ -136,8 +125,7 @@ impl StripePlanner<'_, '_> {
             let c = self.work.columns[i];
             if !is_lost(self, &c) {
                 let position = self.row.position(c.column);
-                let read = self.row.transfer(Band { lo: c.lo, hi: c.hi }, position, (c.space, c.offset), c.link);
-                self.work.reads.push(read);
+                self.queue_read(Band { lo: c.lo, hi: c.hi }, position, (c.space, c.offset), c.link);
             }
         }
         Ok(())

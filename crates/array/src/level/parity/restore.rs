@@ -67,6 +67,11 @@ impl StripePlanner<'_, '_> {
     fn restore(&mut self, band: Band, wanted: Option<Extent>) -> PlanResult {
         let row = self.row;
         let (data, parities) = (row.layout.data(), row.layout.parities);
+        for position in 0..row.layout.members {
+            if wanted.is_none_or(|extent| extent.contains(row.on_child(band, position).1)) {
+                self.copy_to_places(band, position);
+            }
+        }
         let live = [0, 1].map(|k| k < parities && self.is_wanted(band, row.parity_position(k), wanted));
         let wants_data = (0..data).any(|column| self.is_wanted(band, row.position(column), wanted));
         if !wants_data && live == [false, false] {
@@ -75,8 +80,7 @@ impl StripePlanner<'_, '_> {
         if self.planner.scratch.salvages && self.unknowns(band).is_err() {
             for position in 0..row.layout.members {
                 if self.is_wanted(band, position, wanted) {
-                    let (child, extent) = row.on_child(band, position);
-                    self.planner.goes_without(self.node.child(child), extent);
+                    self.go_without(band, position);
                 }
             }
             return Ok(());
@@ -92,7 +96,7 @@ impl StripePlanner<'_, '_> {
             }
             let known = self.work.known.iter().find(|known| known.column == column);
             let memory = (Space::Scratch, known.expect("what cannot be read has been worked out").offset);
-            self.work.writes.push(row.transfer(band, row.position(column), memory, recover));
+            self.queue_write(band, row.position(column), memory, recover);
         }
         if live != [false, false] {
             self.row.live = live;
@@ -112,9 +116,9 @@ impl StripePlanner<'_, '_> {
     /// RAID 6 with both parities. `begun`: reads before those of the band.
     fn read_rest(&mut self, band: Band, begun: usize) {
         for position in 0..self.row.layout.members {
-            let is_read = self.work.reads[begun..].iter().any(|read| read.child == self.row.child(position));
-            if !is_read && self.position_readable(band, position) {
-                self.work.reads.push(self.row.transfer(band, position, (Space::Discard, 0), NONE));
+            let Some(source) = self.source(band, position) else { continue };
+            if !self.work.reads[begun..].iter().any(|read| read.child == source.position) {
+                self.queue_read(band, position, (Space::Discard, 0), NONE);
             }
         }
     }
@@ -122,7 +126,7 @@ impl StripePlanner<'_, '_> {
     /// Whether the member at `position` lies where it is wanted, is written, and does not hold yet what it should.
     fn is_wanted(&self, band: Band, position: u32, wanted: Option<Extent>) -> bool {
         wanted.is_none_or(|extent| extent.contains(self.row.on_child(band, position).1))
-            && !self.planner.views.is_lost(self.child(position))
+            && self.is_written_at(position)
             && !self.position_readable(band, position)
     }
 }

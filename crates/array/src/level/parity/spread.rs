@@ -102,7 +102,6 @@ impl Declustering {
     }
 
     /// The child that has the spare chunk of this number of a row.
-    #[cfg(test)]
     pub(super) fn spare(&self, row: u64, number: u32) -> u32 {
         self.in_row(row, self.groups * self.width + number)
     }

@@ -36,11 +36,11 @@ impl StripePlanner<'_, '_> {
             let [p, q] = self.in_sums(position);
             // The two sums, or that of them in which what is gone has no part.
             let coefficients = without.map_or([p, q], |[a, b]| [gf::mul(b, p) ^ gf::mul(a, q), 0]);
+            let Some(source) = self.source(band, position) else { continue };
             let (_, offset) = self.read_to_scratch(band, position, compute);
             // Of RAID 6 without a column of data P stands in for it.
             let follows = self.is_parity(position) && !(data_is_gone && position == row.p);
-            let (child, extent) = row.on_child(band, position);
-            let origin = ReadOrigin { child: self.node.child(child), extent, follows };
+            let origin = ReadOrigin { child: source.child, extent: source.extent, follows };
             self.planner.verified_input(offset, coefficients, origin);
         }
         let sums = if parities == 2 && gone.is_none() { 2 } else { 1 };
