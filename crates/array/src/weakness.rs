@@ -64,7 +64,6 @@ weaknesses! {
     WritesSkipInFront "writes-skip-in-front" "A write in front of what is rebuilt does not reach the new member, though a unit there may be done.";
     WritesSkipBehind "writes-skip-behind" "A write of what is rebuilt already does not reach the new member.";
     SparesMissWrites "spares-miss-writes" "A write does not reach what stands in a distributed spare.";
-    SparesAreReusedAtOnce "spares-are-reused-at-once" "A distributed spare is filled anew while what used it before may still be in flight.";
     ScrubTakesNoLocks "scrub-takes-no-locks" "A unit of a scrub runs beside writes of the same stripes.";
     RepairTakesNoLocks "repair-takes-no-locks" "What a read could not read is written anew beside writes of the same stripes.";
     ScrubLeavesOutUnits "scrub-leaves-out-units" "A scrub passes over the first unit of a node.";

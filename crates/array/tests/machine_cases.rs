@@ -623,6 +623,80 @@ fn a_member_that_fails_with_thousands_in_flight_is_dealt_with_once() {
     assert_eq!(array.check_idle(), Ok(()));
 }
 
+/// Has all that is to be done done, and tells who was rebuilt.
+fn all_rebuilt(array: &mut Array) -> (Vec<Operation>, Vec<u32>) {
+    array.handle_time(Instant::ZERO);
+    let (mut all, mut ops) = (Vec::new(), device_ops(array));
+    while !ops.is_empty() {
+        ops.iter().for_each(|o| done(array, o.id));
+        all.append(&mut ops);
+        ops = device_ops(array);
+    }
+    let mut rebuilt = Vec::new();
+    while let Some(event) = array.poll_event() {
+        rebuilt.extend(if let Event::MemberRebuilt { leaf } = event { Some(leaf) } else { None });
+    }
+    (all, rebuilt)
+}
+
+#[test]
+fn a_lost_member_stands_in_a_distributed_spare_until_a_new_one_is_whole() {
+    let tree = Tree::parse("declustered(7, width=3, spares=1, chunk=4B)").expect("a tree");
+    let mut array = array(&tree, Policy::default());
+    assert!(!array.has_spare_for(2), "it is not lost");
+    array.set_member_state(2, MemberState::Failed);
+    array.spare_member(Instant::ZERO, 2, RebuildThrottle::Idle).expect("a spare");
+    let (ops, rebuilt) = all_rebuilt(&mut array);
+    assert_eq!((rebuilt, array.spare_of(2)), (vec![2], Some((0, u64::MAX))));
+    // Of 14 of its 16 rows each of the six others has the spare chunk of two or three.
+    let written = |leaf| ops.iter().filter(|o| o.kind == OpKind::Write && o.leaf == leaf).count();
+    assert!([0, 1, 3, 4, 5, 6].iter().all(|&leaf| (2..=3).contains(&written(leaf))) && written(2) == 0, "{ops:?}");
+
+    // Another loss is borne, and what stood there is rebuilt with the new member.
+    array.set_member_state(5, MemberState::Failed);
+    assert!(array.bears_its_losses() && !array.has_lost_data() && !array.has_spare_for(5));
+    array.replace_member(Instant::ZERO, 5, RebuildThrottle::Idle).expect("a new member");
+    assert_eq!(all_rebuilt(&mut array).1, [5]);
+
+    // A new member is filled from the spare: no row takes more than a read and a write.
+    array.replace_member(Instant::ZERO, 2, RebuildThrottle::Idle).expect("a new member");
+    let (ops, rebuilt) = all_rebuilt(&mut array);
+    assert_eq!((rebuilt, array.spare_of(2)), (vec![2], None));
+    let (reads, writes): (Vec<_>, Vec<_>) = ops.into_iter().partition(|o| o.kind == OpKind::Read);
+    assert!(reads.len() == writes.len() && writes.iter().all(|o| o.leaf == 2), "{reads:?}");
+    array.set_member_state(5, MemberState::Failed);
+    assert!(array.has_spare_for(5), "it is free again");
+    assert_eq!(array.check_idle(), Ok(()));
+}
+
+#[test]
+fn a_spare_that_was_given_back_is_free_once_all_is_done_that_may_use_it() {
+    let tree = Tree::parse("declustered(7, width=3, spares=1, chunk=4B)").expect("a tree");
+    let mut array = array(&tree, Policy::default());
+    array.set_member_state(2, MemberState::Failed);
+    array.spare_member(Instant::ZERO, 2, RebuildThrottle::Idle).expect("a spare");
+    all_rebuilt(&mut array);
+    array.replace_member(Instant::ZERO, 2, RebuildThrottle::Share { fraction: 1.0 }).expect("a new member");
+    array.handle_time(Instant::ZERO);
+    // A write begins where the new member is filled, and is there still when that is whole.
+    let (mut kept, mut ops) = (Vec::new(), device_ops(&mut array));
+    while !ops.is_empty() {
+        ops.iter().for_each(|o| done(&mut array, o.id));
+        if kept.is_empty() && array.member(2).valid >= 4 {
+            ask(&mut array, 1, RequestKind::Write, 0, 1);
+        }
+        array.handle_time(Instant::ZERO);
+        let (of_client, own): (Vec<_>, Vec<_>) = device_ops(&mut array).into_iter().partition(|o| o.tag == 1);
+        kept.extend(of_client);
+        ops = own;
+    }
+    assert_eq!(array.spare_of(2), None, "the new member is whole");
+    array.set_member_state(5, MemberState::Failed);
+    assert!(!array.has_spare_for(5), "the write may still go to it");
+    finish(&mut array, kept);
+    assert!(array.has_spare_for(5));
+}
+
 #[test]
 fn a_rebuild_goes_on_where_the_last_of_a_unit_is_never_handed_out() {
     // Two members are rebuilt; one goes while its write of a unit is queued, and the other's is done.

@@ -43,6 +43,7 @@ fn cases() -> Vec<Case> {
     let far2 = Tree::parse("raid10(5, layout=far2)").expect("a tree");
     let raid5 = Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
     let raid6 = Tree::parity(2, 6, CHUNK, Rotation::LeftSymmetric);
+    let spared = Tree::parse("declustered(7, width=3, spares=1)").expect("a tree");
     let raid50 = Tree::striped_parity(1, 2, 5, CHUNK, Rotation::LeftSymmetric);
     vec![
         case("raid0 small read", &raid0, Read, 8, &[]),
@@ -62,6 +63,8 @@ fn cases() -> Vec<Case> {
         case("raid6 two missing, write", &raid6, Write, 300, &[0, 3]),
         with(watched, "raid5 read where who is slow is read last", &raid5, Read, 8, &[]),
         case("raid50 write", &raid50, Write, 700, &[2]),
+        case("beside distributed spare space, write", &spared, Write, 300, &[]),
+        case("beside distributed spare space, one missing, read", &spared, Read, 300, &[1]),
         with(by_rows, "raid5 page by rows", &raid5, Write, 8, &[]),
         with(early, "raid5 page after its own read", &raid5, Write, 8, &[]),
         with(by_rows, "raid5 part of a page by rows", &raid5, Write, 3, &[]),
@@ -92,13 +95,14 @@ fn nothing_is_allocated_beside_a_rebuild() {
         let mut array = Array::new(Layout::new(&case.tree, &sizes, SECTOR).expect("compiles"), case.policy);
         array.expect_no_bytes();
         array.set_member_state(1, MemberState::Missing);
-        array.replace_member(Instant::ZERO, 1, RebuildThrottle::Share { fraction: 1.0 }).expect("within tolerance");
+        let begin = if array.has_spare_for(1) { Array::spare_member } else { Array::replace_member };
+        begin(&mut array, Instant::ZERO, 1, RebuildThrottle::Share { fraction: 1.0 }).expect("within tolerance");
         array.handle_time(Instant::ZERO);
         let mut driver = Driver::new();
         run_array(&case, &mut array, &mut driver, 20_000, 48);
         let ran = allocations(|| run_array(&case, &mut array, &mut driver, 4_000, 16));
         assert_eq!(ran, 0, "{}: allocations beside a rebuild", case.name);
-        let valid = array.member(1).valid;
+        let valid = array.spare_of(1).map_or(array.member(1).valid, |(_, valid)| valid);
         assert!(array.is_rebuilding() && valid > 0, "{}: rebuilt up to {valid}", case.name);
     }
 }

@@ -39,6 +39,8 @@ pub enum MemberFaultKind {
     Scrub(ScrubKind),
     /// A new member takes its place, once it is known to be gone and has nothing more to answer.
     Replacement,
+    /// It is rebuilt into a distributed spare, once it is known to be gone and one is free.
+    Spare,
 }
 
 /// One thing that goes wrong with one member.
@@ -51,7 +53,7 @@ pub struct MemberFault {
 }
 
 /// As a command line has it: `lost:2@31`, `found-lost:2@31`, `bad:2/7@31`, `write-error:2@31`, `new:2@40`,
-/// `check:0@31`, `repair:0@31`, `resync:0@31`.
+/// `spare:2@40`, `check:0@31`, `repair:0@31`, `resync:0@31`.
 impl fmt::Display for MemberFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let MemberFault { at, leaf, kind } = self;
@@ -61,6 +63,7 @@ impl fmt::Display for MemberFault {
             MemberFaultKind::BadSector { lba } => write!(f, "bad:{leaf}/{lba}@{at}"),
             MemberFaultKind::WriteError => write!(f, "write-error:{leaf}@{at}"),
             MemberFaultKind::Replacement => write!(f, "new:{leaf}@{at}"),
+            MemberFaultKind::Spare => write!(f, "spare:{leaf}@{at}"),
             MemberFaultKind::Scrub(kind) => write!(f, "{}:{leaf}@{at}", word(*kind)),
         }
     }
@@ -79,7 +82,7 @@ impl FromStr for MemberFault {
 
     fn from_str(text: &str) -> Result<MemberFault, String> {
         let wrong = || {
-            format!("{text}: accepted are lost:LEAF@STEP, found-lost:, bad:LEAF/SECTOR@, write-error:, new:, check:, repair:, resync:")
+            format!("{text}: accepted are lost:LEAF@STEP, found-lost:, bad:LEAF/SECTOR@, write-error:, new:, spare:, check:, repair:, resync:")
         };
         let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
         let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
@@ -91,6 +94,7 @@ impl FromStr for MemberFault {
             ("bad", Some(lba)) => MemberFaultKind::BadSector { lba: number(lba)? },
             ("write-error", None) => MemberFaultKind::WriteError,
             ("new", None) => MemberFaultKind::Replacement,
+            ("spare", None) => MemberFaultKind::Spare,
             (kind, None) => {
                 MemberFaultKind::Scrub(SCRUBS.into_iter().find(|one| word(*one) == kind).ok_or_else(wrong)?)
             }
@@ -106,7 +110,9 @@ mod tests {
 
     #[test]
     fn a_fault_reads_as_it_is_written() {
-        for text in ["lost:2@31", "found-lost:2@31", "bad:2/7@31", "write-error:0@1", "new:12@40", "repair:0@7"] {
+        for text in
+            ["lost:2@31", "found-lost:2@31", "bad:2/7@31", "write-error:0@1", "new:12@40", "spare:2@9", "repair:0@7"]
+        {
             assert_eq!(text.parse::<MemberFault>().map(|fault| fault.to_string()), Ok(text.to_owned()));
         }
         for text in ["lost:2", "bad:2@31", "lost:2/7@31", "gone:2@31", "new:x@1", ""] {

@@ -94,6 +94,8 @@ pub struct Machine {
     pub succeeded: u64,
     pub failed: u64,
     pub rebuilt: u64,
+    /// Members that began to be rebuilt into a distributed spare.
+    pub spared: u64,
     /// Members that were taken out for their read errors.
     pub worn_out: u64,
     /// Sectors that they were rebuilt without.
@@ -147,6 +149,7 @@ impl Machine {
             succeeded: 0,
             failed: 0,
             rebuilt: 0,
+            spared: 0,
             worn_out: 0,
             given_up: 0,
             sat_out: 0,
@@ -252,10 +255,24 @@ impl Machine {
     }
 
     /// Whether the tree would still bear all losses if these came on top: as they are, and as far as the array knows of
-    /// them (a nested node of which more has died than the array has noticed is lost, and not known to be).
+    /// them (a nested node of which more has died than the array has noticed is lost, and not known to be). And once all is
+    /// rebuilt: a new member that has died unnoticed may count as whole, and the spare that it was filled from be free.
     fn bears(&self, leaf: Option<usize>, sector: Option<(usize, u64)>) -> bool {
         let known = |l: usize| Some(l) == leaf || !self.array.member(l as LeafId).writes();
-        self.bears_missing(&|l| known(l) || self.dead[l], sector, true) && self.bears_missing(&known, sector, true)
+        let gone = |l: usize| known(l) || self.dead[l];
+        let frees_spare = |l: usize| self.spare_of(l, true) != self.spare_of(l, false);
+        self.bears_missing(&gone, sector, true)
+            && self.bears_missing(&known, sector, true)
+            && (!(0..self.dead.len()).any(frees_spare) || self.bears_missing(&gone, sector, false))
+    }
+
+    /// The distributed spare in which a member stands, and up to which sector: now, or once all is rebuilt.
+    fn spare_of(&self, leaf: usize, now: bool) -> Option<(u32, u64)> {
+        let (number, valid) = self.array.spare_of(leaf as LeafId)?;
+        match now {
+            true => Some((number, valid)),
+            false => (!self.array.member(leaf as LeafId).writes()).then_some((number, u64::MAX)),
+        }
     }
 
     /// The same where the array takes members out for their read errors: whichever of those that have bad sectors it
@@ -270,7 +287,6 @@ impl Machine {
         let is_bad = |l: usize| self.bad.iter().chain(&sector).any(|&(of, _)| of == l) || refuses(l);
         let suspects: Vec<usize> = (0..self.dead.len()).filter(|&l| is_bad(l)).collect();
         let view = |l: usize| self.array.member(l as LeafId);
-        let spare = |l: usize| self.array.spare_of(l as LeafId);
         let is_quiet = leaf.is_none() && (0..self.dead.len()).all(|l| view(l).is_whole() && !self.dead[l]);
         let mut sets = subsets(suspects.len(), suspects.len());
         sets.sort_by_key(|taken| Reverse(taken.len()));
@@ -281,6 +297,7 @@ impl Machine {
                 // One that is being rebuilt may be whole by then, even if it dies now.
                 let known = |l: usize| is_taken(l) || now && !view(l).writes();
                 let gone = |l: usize| is_taken(l) || now && (Some(l) == leaf || self.dead[l] || !view(l).writes());
+                let spare = |l: usize| self.spare_of(l, now);
                 let losses = Losses { members: &self.sizes, missing: &known, bad: &|_, _| false, spare: &spare };
                 // What is borne without more is borne without fewer.
                 if largest.iter().any(|more| taken.iter().all(|i| more.contains(i))) || self.is_any_lost(&losses) {
@@ -305,7 +322,7 @@ impl Machine {
             let rebuilt = !now || self.array.member(l as LeafId).reads(Extent::new(lba, 1));
             self.bad.contains(&at) || self.lacks(l, lba) || sector == Some(at) || !(missing(l) || rebuilt)
         };
-        let spare = |l: usize| self.array.spare_of(l as LeafId);
+        let spare = |l: usize| self.spare_of(l, now);
         let losses = Losses { members: &self.sizes, missing, bad: &bad, spare: &spare };
         !self.is_any_lost(&losses) && sound(&self.tree, 0, &losses)
     }
@@ -331,7 +348,8 @@ impl Machine {
         let due: Vec<MemberFault> = given.extract_if(.., is_due).collect();
         for fault in due {
             // Somebody may not be known to be gone yet.
-            if !self.befall(fault) && fault.kind == MemberFaultKind::Replacement {
+            let waits = matches!(fault.kind, MemberFaultKind::Replacement | MemberFaultKind::Spare);
+            if !self.befall(fault) && waits {
                 self.given.given.get_or_insert_default().push(fault);
             }
         }
@@ -354,9 +372,11 @@ impl Machine {
         }
         let leaf = self.trouble.below(self.dead.len() as u64) as usize;
         let lba = self.trouble.below(self.sizes[leaf]);
+        // Mostly a spare, where there is one: the new member comes later.
+        let is_spared = is_new && self.array.has_spare_for(leaf as LeafId) && self.trouble.below(4) > 0;
         let all = [
             (dies, MemberFaultKind::Death { told }),
-            (is_new, MemberFaultKind::Replacement),
+            (is_new, if is_spared { MemberFaultKind::Spare } else { MemberFaultKind::Replacement }),
             (is_bad, MemberFaultKind::BadSector { lba }),
         ];
         for (_, kind) in all.into_iter().filter(|(is_so, _)| *is_so) {
@@ -379,6 +399,7 @@ impl Machine {
             MemberFaultKind::BadSector { lba } => self.may_befall(None, Some((leaf, lba))),
             MemberFaultKind::WriteError => false,
             MemberFaultKind::Replacement => self.replace(leaf),
+            MemberFaultKind::Spare => self.spare(leaf),
             MemberFaultKind::Scrub(kind) => self.scrub(kind),
         };
         match kind {
@@ -493,6 +514,16 @@ impl Machine {
             self.bad.retain(|&(l, _)| l != leaf);
         }
         replaced
+    }
+
+    /// Has a member that is known to be gone rebuilt into a distributed spare, if one is free.
+    fn spare(&mut self, leaf: usize) -> bool {
+        let mut rng = self.contents.child(self.now).draws();
+        let throttle = random_throttle(&mut rng);
+        self.array.set_rebuild_unit([None, Some(1 + rng.below(8))][rng.below(2) as usize]);
+        let spared = self.array.spare_member(self.instant(), leaf as LeafId, throttle).is_ok();
+        self.spared += u64::from(spared);
+        spared
     }
 
     /// Begins a scrub, unless one is under way or there is nothing to compare.
@@ -679,8 +710,14 @@ impl Machine {
         let policy = Policy::default();
         let mut bench = Bench::with_sizes(&self.tree, &self.sizes, policy, 1).expect("as before");
         bench.members.clone_from(&self.members);
-        (0..self.dead.len())
-            .for_each(|l| bench.set_missing(l, self.dead[l] || !self.array.member(l as u32).is_whole()));
+        let is_gone = |l: usize| self.dead[l] || !self.array.member(l as u32).is_whole();
+        // First those that stand in spares, so that never more are lost than is borne.
+        for (l, (number, valid)) in (0..self.dead.len()).filter_map(|l| Some((l, self.array.spare_of(l as u32)?))) {
+            bench.set_missing(l, true);
+            bench.views.take_spare(&bench.layout, l as u32, number);
+            bench.views.fill_spare(&bench.layout, l as u32, valid);
+        }
+        (0..self.dead.len()).filter(|&l| is_gone(l)).for_each(|l| bench.set_missing(l, true));
         for &(leaf, lba) in &self.bad {
             let offset = bench.layout.data_offset(leaf as u32);
             if let Some(lba) = lba.checked_sub(offset) {

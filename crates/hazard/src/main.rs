@@ -116,6 +116,7 @@ struct ScheduleCounts {
     succeeded: AtomicU64,
     failed: AtomicU64,
     rebuilt: AtomicU64,
+    spared: AtomicU64,
     worn_out: AtomicU64,
     sat_out: AtomicU64,
     scrubbed: AtomicU64,
@@ -135,6 +136,7 @@ impl ScheduleCounts {
                 self.succeeded.fetch_add(machine.succeeded, Relaxed);
                 self.failed.fetch_add(machine.failed, Relaxed);
                 self.rebuilt.fetch_add(machine.rebuilt, Relaxed);
+                self.spared.fetch_add(machine.spared, Relaxed);
                 self.worn_out.fetch_add(machine.worn_out, Relaxed);
                 self.sat_out.fetch_add(machine.sat_out, Relaxed);
                 self.scrubbed.fetch_add(machine.scrubbed, Relaxed);
@@ -167,13 +169,14 @@ impl ScheduleCounts {
         let per_s = f64_from(done) / took.as_secs_f64();
         println!("{done} schedules in {:.1} s, {per_s:.0} a second", took.as_secs_f64());
         println!(
-            "{} requests done, {} refused, {} members taken out for read errors, {} times one sat out, {} rebuilt, {} scrubs, \
-             {} rotten sectors mended",
+            "{} requests done, {} refused, {} members taken out for read errors, {} times one sat out, {} rebuilt, \
+             {} begun in distributed spares, {} scrubs, {} rotten sectors mended",
             self.succeeded.load(Relaxed),
             self.failed.load(Relaxed),
             self.worn_out.load(Relaxed),
             self.sat_out.load(Relaxed),
             self.rebuilt.load(Relaxed),
+            self.spared.load(Relaxed),
             self.scrubbed.load(Relaxed),
             self.rotten.load(Relaxed)
         );

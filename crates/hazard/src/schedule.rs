@@ -190,10 +190,10 @@ impl FaultSchedule {
 }
 
 impl FaultSchedule {
-    /// FaultSource among what is given to happen: a new member is none, nor is a scrub.
+    /// FaultSource among what is given to happen: a new member is none, nor are a spare and a scrub.
     pub fn fault_count(&self) -> usize {
-        let is_fault =
-            |fault: &&MemberFault| !matches!(fault.kind, MemberFaultKind::Replacement | MemberFaultKind::Scrub(_));
+        use MemberFaultKind::{Replacement, Scrub, Spare};
+        let is_fault = |fault: &&MemberFault| !matches!(fault.kind, Replacement | Spare | Scrub(_));
         self.faults.iter().flatten().filter(is_fault).count()
     }
 }

@@ -209,10 +209,8 @@ fn size(tree: &Tree, first_leaf: usize, members: &[u64]) -> u64 {
             whole_chunks(sizes, *chunk_bytes) * (children.len() as u64 - u64::from(*parities))
         }
         Tree::Declustered { chunk_bytes, width, parities, spares, children } => {
-            let (n, rows) = (children.len() as u64, if *spares == 0 { u64::from(*width) } else { 1 });
-            // Of a block of rows all that is neither spare nor parity.
-            let members = whole_chunks(sizes, *chunk_bytes * rows) * (n - u64::from(*spares));
-            members / u64::from(*width) * u64::from(width - parities)
+            let (stripes, rows) = block((children.len(), *width, *parities, *spares));
+            whole_chunks(sizes, *chunk_bytes * rows) / rows * stripes * u64::from(width - parities)
         }
     }
 }
@@ -262,10 +260,10 @@ pub fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) ->
             let position = data_position(*rotation, n, *parities as u64, row, column);
             child(position as usize, at) || (0..n as usize).filter(|&i| !child(i, at)).count() <= *parities as usize
         }
-        Tree::Declustered { chunk_bytes: c, width, parities, .. } => {
-            let data = u64::from(width - parities);
-            let stripe = lba / c / data;
-            let drawn = Drawn::of(tree, stripe);
+        &Tree::Declustered { chunk_bytes: c, width, parities, spares, .. } => {
+            let stripe = lba / c / u64::from(width - parities);
+            let shape = (n as usize, width, parities, spares);
+            let drawn = Drawn::of(shape, stripe / block(shape).0 + 1);
             let (members, position) = (&drawn.stripes[stripe as usize], drawn.data[&(lba / c)]);
             let there = |&(mut i, row): &(usize, u64)| {
                 let at = row * c + lba % c;
@@ -278,49 +276,53 @@ pub fn recoverable(tree: &Tree, first_leaf: usize, losses: &Losses, lba: u64) ->
                 }
                 true
             };
-            there(&position) || members.iter().filter(|&member| !there(member)).count() <= *parities as usize
+            there(&position) || members.iter().filter(|&member| !there(member)).count() <= parities as usize
         }
     }
 }
 
 /// Where members of declustered stripes lie, as the map of a flat tree draws them: what plans do is worked out the other way
 /// round, from the stripe to its members.
-pub struct Drawn {
+struct Drawn {
     /// The members of each stripe: child and row.
     stripes: Vec<Vec<(usize, u64)>>,
     /// Where each chunk of data lies.
     data: BTreeMap<u64, (usize, u64)>,
     /// The child that has a spare chunk, by row and the chunk's number.
-    pub spares: BTreeMap<(u64, u32), usize>,
+    spares: BTreeMap<(u64, u32), usize>,
+}
+
+/// Members, members of a stripe, parities and distributed spares.
+type Shape = (usize, u32, u32, u32);
+
+/// Stripes of a block, and its rows of chunks.
+fn block((n, width, _, spares): Shape) -> (u64, u64) {
+    match spares {
+        0 => (n as u64, width.into()),
+        _ => ((n as u64 - u64::from(spares)) / u64::from(width), 1),
+    }
 }
 
 impl Drawn {
-    /// As many blocks of rows as have the stripe. Kept, for designs are sought.
-    fn of(tree: &Tree, stripe: u64) -> Rc<Drawn> {
-        let &Tree::Declustered { width, parities, spares, ref children, .. } = tree else { panic!("{tree:?}") };
-        let n = children.len() as u64;
-        let of_block = if spares == 0 { n } else { (n - u64::from(spares)) / u64::from(width) };
-        Drawn::rows(&spared(n as usize, width, parities, spares, 1), (stripe / of_block + 1) * rows_of_block(tree))
-    }
-
-    /// At least the first rows of a tree whose chunks are a sector, whole blocks of them.
-    fn rows(tree: &Tree, rows: u64) -> Rc<Drawn> {
-        type Kept = BTreeMap<String, (u64, Rc<Drawn>)>;
+    /// At least the first blocks of rows. Kept, for designs are sought.
+    fn of(shape: Shape, blocks: u64) -> Rc<Drawn> {
+        type Kept = BTreeMap<Shape, (u64, Rc<Drawn>)>;
         thread_local!(static KEPT: RefCell<Kept> = const { RefCell::new(BTreeMap::new()) });
         KEPT.with_borrow_mut(|kept| {
-            let (known, drawn) = kept.entry(text(tree)).or_insert_with(|| (0, Rc::new(Drawn::draw(tree, 0))));
-            if *known < rows {
-                (*known, *drawn) = (rows, Rc::new(Drawn::draw(tree, rows)));
+            let (known, drawn) = kept.entry(shape).or_insert_with(|| (0, Rc::new(Drawn::draw(shape, 0))));
+            if *known < blocks {
+                (*known, *drawn) = (blocks, Rc::new(Drawn::draw(shape, blocks)));
             }
             Rc::clone(drawn)
         })
     }
 
-    fn draw(tree: &Tree, rows: u64) -> Drawn {
-        let &Tree::Declustered { width, parities, spares, ref children, .. } = tree else { panic!("{tree:?}") };
-        let (n, rows) = (children.len(), rows.max(rows_of_block(tree)));
-        let layout = Layout::new(tree, &vec![rows; n], 1).expect("whole blocks");
-        let stripes = vec![Vec::new(); rows as usize * (n - spares as usize) / width as usize];
+    fn draw(shape: Shape, blocks: u64) -> Drawn {
+        let (n, width, parities, spares) = shape;
+        let (stripes, rows) = block(shape);
+        let (stripes, rows) = (blocks.max(1) * stripes, blocks.max(1) * rows);
+        let layout = Layout::new(&spared(n, width, parities, spares, 1), &vec![rows; n], 1).expect("whole blocks");
+        let stripes = vec![Vec::new(); stripes as usize];
         let mut drawn = Drawn { stripes, data: BTreeMap::new(), spares: BTreeMap::new() };
         for (child, cells) in layout.map(rows).cells.iter().enumerate() {
             for (row, cell) in (0..).zip(cells) {
@@ -340,14 +342,6 @@ impl Drawn {
             }
         }
         drawn
-    }
-}
-
-/// Rows of chunks of a block.
-fn rows_of_block(tree: &Tree) -> u64 {
-    match tree {
-        Tree::Declustered { spares: 0, width, .. } => u64::from(*width),
-        _ => 1,
     }
 }
 
@@ -389,12 +383,11 @@ fn rottable_below(tree: &Tree, leaf: &mut usize, is_well: &dyn Fn(usize) -> bool
             ));
         }
         &Tree::Declustered { width, parities, spares, chunk_bytes: c, .. } => {
-            let (at, flat) = (n / 2, spared(n, width, parities, spares, 1));
+            let (at, shape) = (n / 2, (n, width, parities, spares));
             found.push((
                 first + at,
                 Box::new(move |lba| {
-                    let rows = (lba / c + 1).next_multiple_of(rows_of_block(&flat));
-                    let drawn = Drawn::rows(&flat, rows);
+                    let drawn = Drawn::of(shape, lba / c / block(shape).1 + 1);
                     parities == 2 || !drawn.data.values().any(|&place| place == (at, lba / c))
                 }),
             ));

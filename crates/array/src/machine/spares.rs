@@ -5,9 +5,8 @@
 //!
 //! Invariant: a spare is not taken while a window may have been planned by which another member stood in it.
 
-use super::{Array, WindowPhase};
+use super::{Array, Window, WindowPhase};
 use crate::throttle::RebuildThrottle;
-use crate::weakness::Weakness;
 use raidlab_types::{Instant, Lba, LeafId, RequestError};
 
 impl Array {
@@ -49,10 +48,8 @@ impl Array {
         let spares = self.layout.node(above[0].0).spares.clone();
         let (free, _) = (0..).zip(spares).find(|&(_, spare)| !self.views.leaf(spare).writes())?;
         let since_freed = self.epoch.wrapping_sub(self.spares_freed);
-        let is_over = |window: &super::Window| {
-            window.phase == WindowPhase::Idle || self.epoch.wrapping_sub(window.epoch) <= since_freed
-        };
-        let is_settled = self.windows.iter().all(is_over) || self.views.is_weak(Weakness::SparesAreReusedAtOnce);
-        is_settled.then_some(free)
+        let is_over =
+            |window: &Window| window.phase == WindowPhase::Idle || self.epoch.wrapping_sub(window.epoch) <= since_freed;
+        self.windows.iter().all(is_over).then_some(free)
     }
 }

@@ -583,13 +583,14 @@ impl StripePlanner<'_, '_> {
     /// Queues the writes of the request's own data; `compute` waits for whoever makes that data.
     fn queue_data_writes(&mut self, compute: u32) {
         for i in 0..self.work.columns.len() {
-            let part = self.work.columns[i];
+            let part = &self.work.columns[i];
             if part.link != NONE && compute != NONE {
                 self.planner.edge(part.link, compute);
             }
             let band = Band { lo: part.lo, hi: part.hi };
             let position = self.row.position(part.column);
-            self.queue_write(band, position, (part.space, part.offset), part.link);
+            let (memory, link) = ((part.space, part.offset), part.link);
+            self.queue_write(band, position, memory, link);
         }
     }
 }

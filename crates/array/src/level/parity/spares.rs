@@ -64,12 +64,18 @@ impl<'s> StripePlanner<'s, '_> {
         self.row.places((self.planner.layout, self.planner.views), self.node, band, position)
     }
 
+    #[inline]
     pub(super) fn position_readable(&self, band: Band, position: u32) -> bool {
+        // Asked of every member of degraded stripes: a chain of one place is not walked.
+        if self.node.spares.is_empty() {
+            let (child, extent) = self.row.on_child(band, position);
+            return self.planner.is_readable(self.node.child(child), extent);
+        }
         self.source(band, position).is_some()
     }
 
     /// The first place that has the member at `position`.
-    #[inline]
+    #[inline(never)]
     pub(super) fn source(&self, band: Band, position: u32) -> Option<Place> {
         self.places(band, position).find(|place| place.has(self.planner))
     }
@@ -82,17 +88,26 @@ impl<'s> StripePlanner<'s, '_> {
     /// Has the band of the member at `position` read, which can be.
     #[inline]
     pub(super) fn queue_read(&mut self, band: Band, position: u32, memory: (Space, u32), link: u32) {
-        let source = if self.node.spares.is_empty() { None } else { self.source(band, position) };
-        let own = || self.row.transfer(band, position, memory, link);
-        self.work.reads.push(source.map_or_else(own, |place| place.transfer(memory, link)));
+        let mut read = self.row.transfer(band, position, memory, link);
+        if !self.node.spares.is_empty() {
+            read = self.source(band, position).map_or(read, |place| place.transfer(memory, link));
+        }
+        self.work.reads.push(read);
     }
 
     /// Has the band of the member at `position` written, wherever it is: what is lost is left out when its turn comes.
     #[inline]
     pub(super) fn queue_write(&mut self, band: Band, position: u32, memory: (Space, u32), link: u32) {
         self.work.writes.push(self.row.transfer(band, position, memory, link));
-        let miss = self.planner.views.is_weak(Weakness::SparesMissWrites) && !self.planner.scratch.restores;
-        if !self.node.spares.is_empty() && !miss {
+        if !self.node.spares.is_empty() {
+            self.queue_spare_writes(band, position, memory, link);
+        }
+    }
+
+    // Kept out of the short path.
+    #[inline(never)]
+    fn queue_spare_writes(&mut self, band: Band, position: u32, memory: (Space, u32), link: u32) {
+        if !self.planner.views.is_weak(Weakness::SparesMissWrites) || self.planner.scratch.restores {
             let in_spares = self.places(band, position).skip(1);
             self.work.writes.extend(in_spares.map(|place| place.transfer(memory, link)));
         }
