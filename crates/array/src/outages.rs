@@ -12,7 +12,7 @@ use crate::plan::BadBlockCounts;
 use crate::policy::MemberState;
 use crate::throttle::RebuildThrottle;
 use raidlab_types::number::f64_from;
-use raidlab_types::{Duration, Extent, Instant, Lba, LeafId, OpError, OpId, OpKind, Seed, SpecError};
+use raidlab_types::{Duration, Extent, Instant, Lba, LeafId, OpError, OpId, OpKind, RequestError, Seed, SpecError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -37,7 +37,8 @@ const LONGEST_UNIT: u64 = 16 << 20;
 pub struct RebuildSpec {
     /// How fast.
     pub throttle: RebuildThrottle,
-    /// Nanoseconds from a failure to the moment at which a new member takes the place.
+    /// Nanoseconds from a failure to the moment at which a new member takes the place, or a distributed spare does where
+    /// the tree has one that is free.
     #[serde(default)]
     pub after: u64,
     /// The run ends so many nanoseconds after the last member is whole, if it is not over by then.
@@ -310,8 +311,8 @@ impl Outages {
         if let Some(RebuildSpec { throttle, .. }) = rebuild {
             for &leaf in missing {
                 if !array.member(leaf).writes() {
-                    let replaced = array.replace_member(Instant::ZERO, leaf, throttle);
-                    replaced.map_err(|error| SpecError::new("missing", error.to_string()))?;
+                    let begun = begin_rebuild(array, Instant::ZERO, leaf, throttle);
+                    begun.map_err(|error| SpecError::new("missing", error.to_string()))?;
                 }
                 outages.places.push(Place { begun_at: Some(Instant::ZERO), ..Place::of(leaf) });
             }
@@ -514,20 +515,21 @@ impl Outages {
             }
             // Another has taken the place already.
             Some(Step::Replace(leaf)) if array.member(leaf).writes() => Befallen::Nothing,
-            Some(Step::Replace(leaf)) if array.member(leaf).in_flight > 0 => {
+            Some(Step::Replace(leaf)) if array.member(leaf).in_flight > 0 && !array.has_spare_for(leaf) => {
                 self.plan(now + LOOK_EVERY, Step::Replace(leaf));
                 Befallen::Nothing
             }
             Some(Step::Replace(leaf)) => {
                 let Some(RebuildSpec { throttle, .. }) = self.rebuild else { return Befallen::Nothing };
-                if array.replace_member(now, leaf, throttle).is_err() {
+                let Ok(is_new) = begin_rebuild(array, now, leaf, throttle) else { return Befallen::Nothing };
+                if let Some(place) = self.place(leaf) {
+                    place.begun_at = Some(now);
+                }
+                if !is_new {
                     return Befallen::Nothing;
                 }
                 self.dead.retain(|&dead| dead != leaf);
                 self.unreadable.retain(|&(of, _)| of != leaf);
-                if let Some(place) = self.place(leaf) {
-                    place.begun_at = Some(now);
-                }
                 Befallen::Replaced(leaf)
             }
             Some(Step::Scrub(kind, throttle, watch)) => {
@@ -550,12 +552,13 @@ impl Outages {
         let sector_bytes = u64::from(array.layout().sector_bytes());
         let of = |&Place { leaf, failed_at, begun_at, whole_at, stopped_at, has_worn_out, lacks }: &Place| {
             let member_sectors = sectors(leaf) - array.layout().data_offset(leaf);
+            let valid = array.spare_of(leaf).map_or(0, |(_, valid)| valid).max(array.member(leaf).valid);
             let lacks = if whole_at.is_some() { lacks } else { array.bad_blocks(leaf) };
             RebuildResult {
                 leaf,
                 failed_ns: failed_at.map(Instant::as_ns),
                 begun_ns: begun_at.map(Instant::as_ns),
-                rebuilt_bytes: begun_at.map_or(0, |_| array.member(leaf).valid.min(member_sectors) * sector_bytes),
+                rebuilt_bytes: begun_at.map_or(0, |_| valid.min(member_sectors) * sector_bytes),
                 member_bytes: member_sectors * sector_bytes,
                 elapsed_ns: begun_at
                     .map_or(0, |begun_at| whole_at.or(stopped_at).unwrap_or(now).since(begun_at).as_ns()),
@@ -568,6 +571,20 @@ impl Outages {
         };
         self.places.iter().map(of).collect()
     }
+}
+
+/// Has a lost member rebuilt: in a distributed spare where there is one for it, else as a new member in its place. Whether
+/// there is a new one.
+fn begin_rebuild(
+    array: &mut Array,
+    now: Instant,
+    leaf: LeafId,
+    throttle: RebuildThrottle,
+) -> Result<bool, RequestError> {
+    if array.has_spare_for(leaf) {
+        return array.spare_member(now, leaf, throttle).map(|()| false);
+    }
+    array.replace_member(now, leaf, throttle).map(|()| true)
 }
 
 /// Whether members may be missing and fail as is asked. A failure that comes after another's place is taken is allowed

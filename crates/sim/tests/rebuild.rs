@@ -84,6 +84,41 @@ fn of_declustered_stripes_every_survivor_gives_the_same_small_part() {
     }
 }
 
+/// A rebuild of one of `n` members with nobody else there, beside so many distributed spares: how long it took, and what was
+/// read of members and written to them.
+fn rebuilt_beside_spares(n: u32, width: u32, spares: u32) -> (f64, Vec<(u64, u64)>) {
+    let children = vec![Tree::member(); n as usize];
+    let tree = Tree::Declustered { width, parities: 1, spares, chunk_bytes: CHUNK, children };
+    let result = run(&alone(rebuilding(tree, vec![2], RebuildThrottle::Idle), 30.0)).expect("a run");
+    assert!(result.rebuilds[0].is_over && result.rebuilds[0].rebuilt_bytes > 0, "{:?}", result.rebuilds);
+    (result.rebuilds[0].elapsed_ns as f64 / 1e9, reads_and_writes(&result))
+}
+
+/// The law by which OpenZFS's dRAID is told of: the rate grows as there are more members to a stripe's.
+#[test]
+fn into_a_distributed_spare_it_is_as_many_times_as_fast_as_there_are_members_to_one_of_a_stripe() {
+    for (n, width) in [(11, 5), (11, 10), (21, 5)] {
+        let (onto_one_s, _) = rebuilt_beside_spares(n, width, 0);
+        let (spread_s, counts) = rebuilt_beside_spares(n, width, 1);
+        // In all rows but one of n a read of each peer and a write, over the n - 1 that are left.
+        let (n, width) = (f64::from(n), f64::from(width));
+        let of_each = ROWS as f64 / n;
+        let expected_s = of_each * width * OPERATION_US / 1e6;
+        assert!((0.999..1.01).contains(&(spread_s / expected_s)), "{n} {width}: {spread_s}, {expected_s} expected");
+        assert!((onto_one_s / spread_s * width / n - 1.0).abs() < 0.01, "{n} {width}: {onto_one_s}, {spread_s}");
+        for (leaf, (reads, writes)) in (0..).zip(counts) {
+            let is_even = |count: u64, per_row: f64| (count as f64 / (of_each * per_row) - 1.0).abs() < 0.01;
+            let is_so =
+                if leaf == 2 { reads + writes == 0 } else { is_even(reads, width - 1.0) && is_even(writes, 1.0) };
+            assert!(is_so, "{leaf}: {reads} and {writes}");
+        }
+    }
+    // With more than one spare writes are less even, and the busiest member is what takes the time.
+    let (took_s, counts) = rebuilt_beside_spares(17, 5, 2);
+    let busiest_s = counts.iter().map(|(reads, writes)| reads + writes).max().unwrap_or(0) as f64 * OPERATION_US / 1e6;
+    assert!((0.999..1.01).contains(&(took_s / busiest_s)), "{took_s}, {busiest_s}");
+}
+
 #[test]
 fn a_unit_is_as_long_as_asked() {
     let raid5 = || Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
@@ -160,14 +195,19 @@ fn two_failures(tree: Tree, at_s: [u64; 2], throttle: RebuildThrottle) -> SimCon
 #[test]
 fn a_second_member_fails_after_the_first_is_rebuilt() {
     let raid5 = Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
-    let config = two_failures(raid5, [1, 20], RebuildThrottle::Share { fraction: 1.0 });
-    let result = run(&config).expect("a run");
-    assert_eq!(result.data_loss, None);
-    assert!(result.rebuilds.iter().all(|place| place.is_over), "{:?}", result.rebuilds);
-    assert_eq!((result.recorder.read().failed, result.recorder.write().failed), (0, 0));
-    let last = result.rebuilds[1];
-    let whole_ns = last.begun_ns.expect("a new member") + last.elapsed_ns;
-    assert_eq!(result.recorder.elapsed().as_ns(), whole_ns + S);
+    // In a distributed spare; the other in another, or on a new member where there is none left.
+    let spared = ["declustered(6, width=5, spares=1)", "declustered(8, width=3, spares=2)"];
+    let spared = spared.map(|tree| Tree::parse(tree).expect("a tree"));
+    for tree in std::iter::once(raid5).chain(spared) {
+        let config = two_failures(tree, [1, 20], RebuildThrottle::Share { fraction: 1.0 });
+        let result = run(&config).expect("a run");
+        assert_eq!(result.data_loss, None);
+        assert!(result.rebuilds.iter().all(|place| place.is_over), "{:?}", result.rebuilds);
+        assert_eq!((result.recorder.read().failed, result.recorder.write().failed), (0, 0));
+        let last = result.rebuilds[1];
+        let whole_ns = last.begun_ns.expect("a new member") + last.elapsed_ns;
+        assert_eq!(result.recorder.elapsed().as_ns(), whole_ns + S);
+    }
 }
 
 #[test]
