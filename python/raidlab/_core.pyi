@@ -32,11 +32,12 @@ class DeviceFacts(TypedDict):
     flash: NotRequired[dict[str, float]]
 
 class MapCell(TypedDict, total=False):
-    kind: Literal["data", "p", "q", "unused"]
+    kind: Literal["data", "p", "q", "spare", "unused"]
     volume: int
     chunk: int
     node: int
     row: int
+    number: int
 
 class LayoutMap(TypedDict):
     cell_bytes: int

@@ -97,7 +97,7 @@ def _cell(cell: MapCell, *, named: bool) -> str:
         return f"v{cell['volume']}:{cell['chunk']}" if named else str(cell["chunk"])
     if cell["kind"] in ("p", "q"):
         return f"{cell['kind'].upper()}{cell['row']}"
-    return "-"
+    return f"S{cell['number']}" if cell["kind"] == "spare" else "-"
 
 
 def plan_lines(plan: RequestPlan) -> list[str]:

@@ -230,8 +230,8 @@ class Rebuild(Table):
     throttle: Throttle = MdThrottle(kind="md")
     """How fast: what of their time the members spend on it."""
     after: MomentNs = 0
-    """From a failure to the moment at which a new member takes the place: nothing of a hot spare, hours where somebody
-    has to come."""
+    """From a failure to the moment at which a new member takes the place, or a distributed spare does where the tree
+    has one that is free: nothing of a hot spare, hours where somebody has to come."""
     watch: MomentNs | None = None
     """The run ends so long after the last member is whole, at the latest when its target's ``measure`` says. It goes on
     until then when left out."""

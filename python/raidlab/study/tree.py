@@ -19,6 +19,8 @@ class Tree(TypedDict):
     """Of a level with parity."""
     width: NotRequired[Annotated[int, Field(ge=2)]]
     """Of declustered stripes: how many members each has, parity included."""
+    spares: NotRequired[Annotated[int, Field(ge=1)]]
+    """Beside declustered stripes: how many members' worth of space is spare."""
     rotation: NotRequired[str]
     """Where its parity lies from stripe to stripe."""
     layout: NotRequired[Annotated[str, Field(pattern=r"^(near|far|offset)[0-9]{1,9}$")]]

@@ -24,7 +24,8 @@ from raidlab.study.figure import StudyFigure
 KIND = "layout"
 _ROWS = 6
 _COLUMN, _ROW = 30, 24
-DATA, REDUNDANCY = "data", "parity"
+DATA, REDUNDANCY, SPARE = "data", "parity", "spare"
+PARTS = {"data": DATA, "p": REDUNDANCY, "q": REDUNDANCY, "spare": SPARE}
 
 
 def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
@@ -37,10 +38,10 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, _printed: Printe
         if analysis.swept(target, array=array) and array not in analysis.run.standing:
             members = _copies_last(_core.layout_map(json.dumps(analysis.run.tree(array)), _ROWS)["members"])
             cells = [
-                Mark(str(row), disk, part=DATA if cell["kind"] == "data" else REDUNDANCY, label=_text(cell))
+                Mark(str(row), disk, part=PARTS[cell["kind"]], label=_text(cell))
                 for disk, column in enumerate(members)
                 for row, cell in enumerate(column)
-                if cell["kind"] in ("data", "p", "q")
+                if cell["kind"] in PARTS
             ]
             first = ", ".join(_text(column[0]) for column in members if column)
             yield Panel(title, _chart(cells, len(members), title), f"{len(members)} disks; their first row: {first}.")
@@ -53,7 +54,13 @@ def _copies_last(members: list[list[_core.MapCell]]) -> list[list[_core.MapCell]
 
 
 def _text(cell: _core.MapCell) -> str:
-    return str(cell["chunk"]) if cell["kind"] == "data" else f"{cell['kind'].upper()}{cell['row']}"
+    match cell["kind"]:
+        case "data":
+            return str(cell["chunk"])
+        case "spare":
+            return f"S{cell['number']}"
+        case kind:
+            return f"{kind.upper()}{cell['row']}"
 
 
 def _chart(cells: list[Mark], disks: int, title: str) -> Chart:
@@ -62,8 +69,9 @@ def _chart(cells: list[Mark], disks: int, title: str) -> Chart:
         "x": alt.X("value:O", title="disk", axis=alt.Axis(orient="top", labelAngle=0, ticks=False, domain=False)),
         "y": alt.Y("line:O", title="stripe", sort=[str(row) for row in rows], axis=alt.Axis(ticks=False, domain=False)),
     }
-    colours = alt.Scale(domain=[DATA, REDUNDANCY], range=[COLOURS[5], COLOURS[4]])
-    legend = alt.Legend(title=None) if any(cell.part == REDUNDANCY for cell in cells) else None
+    colours = alt.Scale(domain=[DATA, REDUNDANCY, SPARE], range=[COLOURS[5], COLOURS[4], COLOURS[7]])
+    shown = [part for part in (DATA, REDUNDANCY, SPARE) if any(cell.part == part for cell in cells)]
+    legend = alt.Legend(title=None, values=shown) if len(shown) > 1 else None
     fields = alt.Chart(data_of(cells)).mark_rect(opacity=0.45, aria=False)
     words = alt.Chart(data_of(cells)).mark_text(fontSize=12, aria=False)
     layers = [
