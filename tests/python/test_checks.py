@@ -474,6 +474,11 @@ def test_coverage_of_scans(small_run: Run, tmp_path: Path) -> None:
     scanned = live(small_run, tmp_path / "run", [member()], facts={"study": study})
     finding = only(list(coverage.check(scanned)))
     assert finding.verdict == "WARN" and "touched 1" in finding.evidence
+    # What is moved is told of the repeat that touched so little, and not of the mean with another one that moved more.
+    run = load_run(scanned.run.folder)
+    more = {"cell": pl.col("cell") + 1000, "repeat": pl.col("repeat") + 1, "all_bytes": 50 * pl.col("all_bytes")}
+    vars(run)["cells"] = pl.concat([run.cells, run.cells.with_columns(**more).cast(dict(run.cells.schema))])
+    assert only(list(coverage.check(Analysis(run)))).evidence == finding.evidence
     point = next(point for point in scanned.points if point.workload == "reads")
     workload = scanned.run.study.workload[0]
     many = workload.model_copy(update={"address": workload.address.model_copy(update={"streams": 10})})

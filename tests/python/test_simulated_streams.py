@@ -7,10 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from raidlab.analysis.checks import stalls, sustained
 from raidlab.analysis.metrics import METRICS
 from raidlab.api import analyse, run_study
 from raidlab.errors import InputError
 from raidlab.published.quantities import KINDS, Source
+from raidlab.report.sections import stream_rows
 from raidlab.results import Run, load_run
 from raidlab.study import load_study_text
 
@@ -187,6 +189,8 @@ def test_rates_of_streams_are_the_same_in_sheets_and_in_figures(simulated: Run) 
     )
     assert drawn and total.value == pytest.approx(drawn) and 3 * mean.value == pytest.approx(drawn)
     assert total.each == pytest.approx((2 * drawn, 2 * drawn / 3))
+    told = next(row for row in stream_rows(analysis, "sim") if (row.workload, row.each) == ("alone", 3))
+    assert told.mb_s == pytest.approx(mean.value), "the table has no mean of rates beside the sheet's"
 
 
 def test_the_same_streams_run_on_real_members(tmp_path: Path) -> None:
@@ -202,6 +206,12 @@ def test_the_same_streams_run_on_real_members(tmp_path: Path) -> None:
     cell = run.cells.filter(pl.col("workload") == "with tape").to_dicts()[0]
     assert (cell["read_requests"], cell["write_requests"], cell["read_bytes"]) == (4, 4, 2**20)
     assert run.members.height > 0
+    # Measuring again would record no more.
+    found = {one.check: one for check in (stalls, sustained) for one in check.check(analyse(run))}
+    assert "of streams and whole files it is not recorded" in found["stalls"].evidence
+    assert found["stalls"].remedy == "Measure requests."
+    told = "no load lasted longer than a second"
+    assert all(told not in one.evidence for one in found.values()), "streams have no rate of each second"
 
 
 @pytest.mark.parametrize(

@@ -270,7 +270,7 @@ def _is_of_streams(analysis: Analysis, point: Point) -> bool:
 
 
 def _streams(analysis: Analysis, target: str) -> Table:
-    """Every stream of a target, the mean of all repeats and of all that are alike."""
+    """Every stream of a target, by `stream_rows`."""
     told = stream_rows(analysis, target)
     if len(told) > _MOST_ROWS:
         return _by_array([(row.array, row.mb_s) for row in told], "streams")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import polars as pl
 from markupsafe import Markup
 
 from raidlab.analysis.checks import Finding, warns_of
@@ -49,7 +50,7 @@ class PointRow:
 
 @dataclass(frozen=True)
 class StreamRow:
-    """All streams of one name of a point, that are alike: the mean of their rates over all repeats."""
+    """All streams of one name of a point, that are alike."""
 
     array: str
     workload: str
@@ -223,7 +224,7 @@ def _heaviest(points: Iterable[Point]) -> list[Point]:
 
 
 def stream_rows(analysis: Analysis, target: str) -> list[StreamRow]:
-    """Every stream of a target, the mean of all repeats and of all that are alike."""
+    """Every stream of a target; of those that are alike one's share of all bytes, by the time until the last ended."""
     if analysis.run.streams.is_empty():
         return []
     rows = []
@@ -232,7 +233,8 @@ def stream_rows(analysis: Analysis, target: str) -> list[StreamRow]:
             continue
         found = point.rows_of("streams")
         for (name,), mine in found.partition_by("stream", as_dict=True, maintain_order=True).items():
-            rates = [count / ns * 1000 for count, ns in mine.select("bytes", "elapsed_ns").iter_rows() if ns]
+            cells = mine.group_by("cell").agg(pl.col("bytes").mean(), pl.col("elapsed_ns").max())
+            moved, elapsed_ns = float(cells["bytes"].sum()), int(cells["elapsed_ns"].sum())
             stops = sum(source + sink for source, sink in mine.select("source_stops", "sink_stops").iter_rows())
             bound = mine["bound_by"].to_list()
             rows.append(
@@ -242,7 +244,7 @@ def stream_rows(analysis: Analysis, target: str) -> list[StreamRow]:
                     point.level,
                     str(name),
                     mine.height // len(point.rows),
-                    sum(rates) / len(rates) if rates else None,
+                    moved / elapsed_ns * 1000 if elapsed_ns else None,
                     stops if "tape" in {*mine["source"], *mine["sink"]} else None,
                     max(set(bound), key=bound.count),
                 )

@@ -6,8 +6,9 @@ over the span sample every zone; a scan samples as far as it comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import floor, log10
+from typing import Any
 
 from raidlab.analysis.checks.finding import PASS, WARN, Finding
 from raidlab.analysis.checks.knobs import knob
@@ -41,7 +42,7 @@ def check(analysis: Analysis) -> Iterator[Finding]:
             yield Finding(NAME, target, PASS, f"Every workload touched {told} of the span.")
             continue
         told = f"{fewest} tenth{'' if fewest == 1 else 's'}"
-        share = point.total("all_bytes") / len(point.rows) / _span_bytes(point)
+        share = min(row["all_bytes"] for row in _runs(point)) / _span_bytes(point)
         evidence = (
             f"{few} of {len(touched)} points touched less than {_LEAST_PARTS} tenths of the span; {point.workload} "
             f"({point.array}, {point.level}) moved {_percent(share)} of it a run and touched {told}."
@@ -85,7 +86,7 @@ def tenths(point: Point, workload: Workload) -> int | None:
     if workload.task is not None and any(step.address is not None for step in workload.task):
         return None
     user_bytes = _span_bytes(point)
-    runs = [row for row in point.rows if row["all_requests"]]
+    runs = _runs(point)
     if not runs:
         return None
     if workload.streams is not None:
@@ -101,6 +102,11 @@ def tenths(point: Point, workload: Workload) -> int | None:
     # Drawn from all over: with so many draws a tenth, none is missed but by a chance of nothing.
     fewest = min(int(row["all_requests"]) for row in runs)
     return min(_PARTS, max(1, round(drawn * fewest) // _DRAWS_A_PART))
+
+
+def _runs(point: Point) -> list[Mapping[str, Any]]:
+    """The repeats that did something; what is told is of the one that did least."""
+    return [row for row in point.rows if row["all_requests"]]
 
 
 def _span_bytes(point: Point) -> int:

@@ -46,8 +46,11 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         return
     known = [point for point in drawn if point.gaps.value_ns.size]
     if not known:
-        why = "it was not recorded how long nothing completed"
-        yield Finding(NAME, "live", UNKNOWN, f"Could not be determined, because {why}.", "Measure again.")
+        drawn_by = {work.name for work in analysis.run.study.workload if work.streams is None and work.files is None}
+        is_drawn = any(point.workload in drawn_by for point in drawn)
+        why = "it was" if is_drawn else "of streams and whole files it is"
+        evidence = f"Could not be determined, because {why} not recorded how long nothing completed."
+        yield Finding(NAME, "live", UNKNOWN, evidence, "Measure again." if is_drawn else "Measure requests.")
         return
     found = [(stalled, point) for point in known if (stalled := stalls_of(point)) is not None]
     if not found:

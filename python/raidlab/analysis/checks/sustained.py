@@ -76,6 +76,11 @@ def check(analysis: Analysis) -> Iterator[Finding]:
         remedy = "Keep other work off the target, or measure longer rounds with --runtime."
         yield Finding(NAME, "live", WARN, evidence, remedy)
         return
+    if all(len(point.rows_of("streams")) for point in points):
+        evidence = "Could not be determined, because of streams no rate of each second is recorded."
+        remedy = "Move more, and set it beside a small amount; requests have such a rate."
+        yield Finding(NAME, "live", UNKNOWN, evidence, remedy)
+        return
     longest = max((sum(part.size for part in load) for load, _ in loads), default=0)
     most = max((float(sum(part.sum() for part in load)) for load, _ in loads), default=0.0)
     told = f"one load lasted {longest} s ({most:,.0f} requests)" if longest else "no load lasted longer than a second"
