@@ -135,6 +135,13 @@ def test_disks_of_the_user_have_no_prices_of_the_study(run: Run, tmp_path: Path)
     assert priced.prices == {"disk": 50, "mirroring": 40}, "one that is not named stays the study's, and is told to be"
 
 
+def test_a_rule_names_the_arrays_that_it_lacks(run: Run) -> None:
+    plan = load_choice(_study(run))
+    rule = plan.rule[0].model_copy(update={"holds": "speed_one < speed_gone", "by": None, "choose": []})
+    [answer] = make_choice(plan.model_copy(update={"rule": [rule]}), analyse(run)).answers
+    assert (answer.verdict, answer.sentence) == ("not answered", "The run has no never run.")
+
+
 def test_rules_are_answered_with_what_was_run(run: Run) -> None:
     found = choice_of(run, _study(run))
     assert found is not None

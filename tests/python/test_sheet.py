@@ -232,6 +232,9 @@ def test_the_page_has_the_sheet_and_who_comes_first(folder: Path, run: Run) -> N
     shown = shown_sheet(made)
     assert shown.headline == "fast passes all qualifying tests; slow fails at least one."
     assert shown.places[0] == ("fast", "first in 1 of 1 tests that rank")
+    ranked = [replace(box, rows=[replace(row, rank=row.rank and 1) for row in box.rows]) for box in made.boxes]
+    [shared] = shown_sheet(replace(made, boxes=ranked)).places
+    assert shared == ("slow and fast", "share the first place in all tests that rank: their intervals meet")
     judged, beside = shown.side
     cells = {row[0].text: row[1:] for row in judged.rows}
     assert [cell.style for cell in cells["qualifying tests"]] == ["", "fails", "holds"]

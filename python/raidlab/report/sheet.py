@@ -58,7 +58,7 @@ def shown_sheet(sheet: Sheet) -> ShownSheet:
         unit=sheet.plan.unit,
         note=sheet.plan.note,
         headline=_qualified(sheet.boxes),
-        places=[(box.box, f"first in {box.places.count(1)} of {len(box.places)} tests that rank") for box in ranked],
+        places=_places(ranked),
         side=[
             _table("Side by side", *side_table(sheet, ("qualifying", "discriminating"))),
             _table("Tests that are only shown", *side_table(sheet, ("beside",))),
@@ -78,10 +78,18 @@ def _qualified(boxes: Sequence[BoxSheet]) -> str:
         "passes": ("passes all qualifying tests", "pass all qualifying tests"),
         "fails": ("fails at least one", "fail at least one each"),
         "undecided": ("is undecided", "are undecided"),
-        "unasked": ("did not run all of them", "did not run all of them"),
+        "unasked": ("did not run all qualifying tests", "did not run all qualifying tests"),
     }
     said = [f"{listed(found)} {words[one][len(found) > 1]}" for one in words if (found := by_verdict.get(one))]
     return "; ".join(said) + "."
+
+
+def _places(ranked: Sequence[BoxSheet]) -> list[tuple[str, str]]:
+    """How often each box is first; of boxes that are first everywhere, that nothing tells them apart."""
+    firsts = [box.box for box in ranked if _share_of_firsts(box) == 1]
+    if len(firsts) == len(ranked) > 1:
+        return [(listed(firsts), "share the first place in all tests that rank: their intervals meet")]
+    return [(box.box, f"first in {box.places.count(1)} of {len(box.places)} tests that rank") for box in ranked]
 
 
 def _share_of_firsts(box: BoxSheet) -> float:

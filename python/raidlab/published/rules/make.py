@@ -277,7 +277,8 @@ def _by_expression(
     if not prices and any(_is_of_prices(plan, name) for name in missing):
         return RuleAnswer(rule, "not answered", UNPRICED)
     if missing:
-        return RuleAnswer(rule, "not answered", f"The run has no {', '.join(missing)}.")
+        arrays = [one.array for name, one in plan.candidate.items() if any(of.endswith(f"_{name}") for of in missing)]
+        return RuleAnswer(rule, "not answered", f"The run has no {', '.join(arrays or missing)}.")
     exact = {
         f"{figure}_{row.name}" for row in rows for figure in row.values if not _depends(plan, figure, _is_measured)
     }
