@@ -425,6 +425,21 @@ def test_a_share_is_decided_by_its_own_interval() -> None:
     assert (found, sentence_of(clauses)) == ("holds", "requests a second, reads: a gives 120 % [120, 120] of b")
 
 
+def test_no_interval_of_rates_goes_below_nothing() -> None:
+    """Repeats that lie far apart have wide intervals; a share of rates is 0 at the least, a difference may be less."""
+    repeats = [{"a": value, "b": 10.0} for value in (0.1, 20.0, 0.2)]
+    known = {name: statistics.fmean(one[name] for one in repeats) for name in "ab"}
+
+    def said(holds: str, of: str = "") -> str:
+        shared = {"kind": "metric", "metric": "iops", "workload": "reads"}
+        words = Words({name: {**shared, "array": name, **({"of": of} if of else {})} for name in "ab"})
+        return sentence_of(judged(read(holds), known, repeats, words)[1])
+
+    assert "67.7 % [0.0, 352.4] of b" in said("a > b")
+    assert "[0.00, 35.24]" in said("a > 5"), said("a > 5")
+    assert "[-" in said("a - b > 1") and "[-" in said("a > b", of="slope")
+
+
 def test_what_does_not_differ_is_not_only_within_the_noise() -> None:
     """Noise hides what may be 10 % as well as nothing; repeats that agree to a tenth of a percent hide nothing."""
 

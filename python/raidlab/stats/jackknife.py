@@ -54,20 +54,31 @@ def pseudo_values(repeats: int, figure: Callable[[Sequence[int]], float | None])
     return [None if one is None else repeats * whole - (repeats - 1) * one for one in rest]
 
 
-def interval_around(value: float, each: Sequence[float]) -> tuple[float, float] | None:
+def interval_around(value: float, each: Sequence[float], least: float = -math.inf) -> tuple[float, float] | None:
     """The 95 % interval of a figure by its pseudo-values; None for fewer than two.
 
     Where several are alike, their extreme lies about twice as far out as pseudo-values show; so the interval is wider
     by what lies between the figure and the mean of those, on either side.
+
+    Parameters
+    ----------
+    value : float
+        The figure of all repeats together; any unit.
+    each : sequence of float
+        Its pseudo-values, in the same unit.
+    least : float
+        What it cannot be less than, such as 0 of a rate: the interval goes no further down.
 
     Examples
     --------
     >>> low, high = interval_around(12.5, [10.0, 14.0, 12.0])
     >>> round(low, 2), round(high, 2)
     (6.53, 17.47)
+    >>> interval_around(2.0, [0.0, 4.0], least=0.0)[0]
+    0.0
     """
     interval = mean_interval(each)
     if interval is None:
         return None
     apart = abs(value - math.fsum(each) / len(each))
-    return interval[0] - apart, interval[1] + apart
+    return max(interval[0] - apart, least), max(interval[1] + apart, least)

@@ -236,6 +236,19 @@ class Expression:
         return _keeps_unit(self._root)
 
     @property
+    def keeps_sign(self) -> bool:
+        """Whether it is negative only where a number in it is: nothing is taken from anything.
+
+        Examples
+        --------
+        >>> read("100 * a / max(b, c)").keeps_sign, read("a - b").keeps_sign
+        (True, False)
+        """
+        parts = list(ast.walk(self._root))
+        is_taken = any(isinstance(part, ast.Sub | ast.USub) for part in parts)
+        return not is_taken and not any(isinstance(part, ast.Name) and part.id == "log" for part in parts)
+
+    @property
     def stems(self) -> str:
         """Its formula with each name as far as its last ``_``, by which alike formulas have one text.
 

@@ -33,7 +33,7 @@ from raidlab.analysis.metrics.comparison import ComparedArray, Comparison, HoldR
 from raidlab.analysis.metrics.metric import Metric
 from raidlab.analysis.metrics.point import KEYS, Point, points_of
 from raidlab.results import Run
-from raidlab.stats import mean_interval
+from raidlab.stats import interval_above_zero
 
 METRICS: tuple[Metric, ...] = (
     *throughput.METRICS,
@@ -125,7 +125,7 @@ class Analysis:
         """One row a point: its identity, all metrics, the 95 % interval of its throughput over repeats."""
         rows = []
         for index, point in enumerate(self.points):
-            interval = mean_interval([rate / 1e6 for rate in point.each_per_s("all_bytes")])
+            interval = interval_above_zero([rate / 1e6 for rate in point.each_per_s("all_bytes")])
             rows.append(
                 {key: getattr(point, key) for key in KEYS}
                 | {"swept": point.is_swept, "repeats": len(point.rows), "members": point.members}

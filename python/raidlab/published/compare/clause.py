@@ -48,12 +48,15 @@ _OF = {
     ("file_size_line", "positioning_ms"): "positioning time",
     ("file_size_line", "rate_mb_s"): "transfer rate",
     ("file_size_line", "r_squared"): "straightness (R2) of time over size",
+    ("runs", "shortest"): "the shortest run, in seconds,",
     ("held", "target_ms"): "response time that is held",
     ("held", "depth"): "requests outstanding",
     ("stream_rate", "mean_mb_s"): "rate of a stream",
     ("stream_rate", "total_mb_s"): "rate of all streams",
     ("stream_rate", "stops"): "stops",
 }
+# What a fitted line is read for may be negative, as nothing else that is measured.
+_OF_A_LINE = {"slope", "intercept", "positioning_ms", "rate_mb_s"}
 _UNITS = {"_ms": "ms", "_mb_s": "MB/s"}
 # Kinds whose figure is in the unit of its metric.
 _IN_UNITS = {"metric", "sweep", "regression"}
@@ -144,7 +147,8 @@ def _decided(
     exact: Container[str],
 ) -> tuple[bool | None, WordedClause]:
     told = words.told(comparison, known, repeats)
-    value, interval = _over(told.figure, known, repeats)
+    least = -math.inf if told.second is not None else least_of(words.measures, comparison.first, comparison.second)
+    value, interval = _over(told.figure, known, repeats, least)
     larger = max(map(abs, told.sides(value))) or 1.0
     is_exact = all(name in exact for name in comparison.names)
     ends = [(0.0, 0.0)]
@@ -433,12 +437,21 @@ def figure_of(expression: Expression, known: Mapping[str, Operand], repeats: Seq
     return _figure(*_over(_quotient(expression, _ONE), known, repeats))
 
 
+def least_of(measures: Mapping[str, Mapping[str, object]], *expressions: Expression) -> float:
+    """What none of several expressions can be less than: 0 of rates, times and counts, and of shares of them."""
+    may_fall = any(measures.get(name, {}).get("of") in _OF_A_LINE for one in expressions for name in one.names)
+    return -math.inf if may_fall or not all(one.keeps_sign for one in expressions) else 0.0
+
+
 def _over(
-    figure: Figure, known: Mapping[str, Operand], repeats: Sequence[Mapping[str, Operand]]
+    figure: Figure,
+    known: Mapping[str, Operand],
+    repeats: Sequence[Mapping[str, Operand]],
+    least: float = -math.inf,
 ) -> tuple[float, tuple[float, float] | None]:
-    """A figure of all repeats together, and its interval."""
+    """A figure of all repeats together, and its interval, which goes no further down than ``least``."""
     value = figure(known)
-    return value, interval_around(value, each_of(repeats, figure))
+    return value, interval_around(value, each_of(repeats, figure), min(least, value))
 
 
 def _quotient(above: Expression, below: Expression) -> Figure:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from raidlab.published.compare.clause import Words, judged, unit_of, words_of
+from raidlab.published.compare.clause import Words, judged, least_of, unit_of, words_of
 from raidlab.published.compare.row import (
     ARITHMETIC,
     FITTED,
@@ -202,7 +202,8 @@ class Evaluation:
                 words = Words(measures, said.called, said.reckoned)
                 verdict, clauses = judged(expression, known, repeats, words, exact | set(operands))
             else:
-                interval = interval_around(value, _of_each(expression, known))
+                least = min(least_of(measures, expression), value)
+                interval = interval_around(value, _of_each(expression, known), least)
         except NoReadingError as error:
             return replace(row, verdict=NOT_EVALUATED, note=f"the run does not have: {error}")
         except DividesByZeroError as error:

@@ -20,7 +20,7 @@ from raidlab.published.quantities import Reading, Source, held, metric
 from raidlab.published.quantities.kind import each_of, repeats_of
 from raidlab.report.figures.figure import Figure, Panel, key_of
 from raidlab.report.figures.printed_points import Printed, printed_of
-from raidlab.stats import interval_above_zero, mean_interval
+from raidlab.stats import interval_above_zero
 from raidlab.study import Study
 from raidlab.study.figure import StudyFigure
 
@@ -149,7 +149,7 @@ def of_repeats(analysis: Analysis, words: str) -> str:
 
 def interval_of(point: Point, metric: Metric) -> tuple[float, float] | None:
     """The 95 % interval of a metric over the repeats of a point; None for a single run."""
-    return mean_interval([one for one in metric.each(point) if one is not None])
+    return interval_above_zero([one for one in metric.each(point) if one is not None])
 
 
 def axis_title(metrics: Iterable[Metric]) -> str:
