@@ -20,6 +20,8 @@ from raidlab.devices import validate
 from raidlab.errors import InputError
 from raidlab.formats.disksim import read_trace
 from raidlab.stats.demerit import demerit
+from raidlab.study import load_study, study_names
+from raidlab.study.device import load_device
 
 FIXED = 'kind = "fixed"\ncapacity_bytes = 1048576\nread_us = 100\nwrite_us = 50\n'
 FIGURE = """
@@ -337,3 +339,13 @@ def test_what_is_no_device_file_is_told_so(tmp_path: Path) -> None:
         command("show", tmp_path)
     with pytest.raises(InputError, match="there is no such device"):
         command("show", tmp_path / "lost.txt")
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_streams_and_files_of_studies_are_simulated_on_disks_that_read_ahead(name: str) -> None:
+    """On one that does not a stream loses a revolution between two requests, as on no disk sold."""
+    study = load_study(name).study
+    long = [work for work in study.workload if work.files or work.streams or work.address.kind == "sequential"]
+    if study.sim is not None and any(work.on is None or "sim" in work.on for work in long):
+        device: dict[str, Any] = load_device(study.sim.device, load_study(name).file).parameters
+        assert device["kind"] == "ssd" or "none" not in (device["buffer"]["read_ahead"], device["buffer"]["write_back"])

@@ -48,7 +48,6 @@ _OF = {
     ("file_size_line", "positioning_ms"): "positioning time",
     ("file_size_line", "rate_mb_s"): "transfer rate",
     ("file_size_line", "r_squared"): "straightness (R2) of time over size",
-    ("runs", "shortest"): "the shortest run, in seconds,",
     ("held", "target_ms"): "response time that is held",
     ("held", "depth"): "requests outstanding",
     ("stream_rate", "mean_mb_s"): "rate of a stream",
