@@ -21,6 +21,7 @@ from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.style import COLOURS, INK
 from raidlab.report.figures.words import number
 from raidlab.study.published import number as printed_number
+from raidlab.study.units import format_number
 from raidlab.wrapping import wrapped
 
 KIND = "published"
@@ -93,8 +94,13 @@ def _share(row: PublishedRow) -> float | None:
     return 100 * value / min(known, key=lambda end: abs(end - value))
 
 
+def _here(row: PublishedRow) -> str:
+    """What comes out here, by as many digits as it is told with in words."""
+    return "-" if row.value is None else format_number(row.value)
+
+
 def _both(row: PublishedRow) -> str:
-    return f"{row.title}: {number(row.value)} against {row.published.text} {row.published.unit}".strip()
+    return f"{row.title}: {_here(row)} against {row.published.text} {row.published.unit}".strip()
 
 
 def _tip(row: PublishedRow) -> str:
@@ -179,7 +185,7 @@ def _misses(rows: list[PublishedRow], title: str) -> Chart:
             max(0.0, min(2 * _PRINTED, _share(row) or 0.0)),
             _PRINTED,
             part=_OUTWARDS.get(_share_beyond(row), "diamond"),
-            label=f"{number(row.value)} / {row.published.text}",
+            label=f"{_here(row)} / {row.published.text}",
             tip=_tip(row),
         )
         for name, row in zip(names, rows, strict=True)
