@@ -2,8 +2,9 @@
 
 Invariants:
 
-- A prediction is a run of the simulator. Where two arrays give their members the same shares of a test's reads, and
-  the dies of flash drives theirs, one run serves both; writes are run for each array, but on members of the same shares of starts.
+- A prediction is a run of the simulator. Where two arrays give their members the same shares of a test's reads, and the
+  dies of flash drives theirs, one run serves both; writes are run for each array, but on members of the same shares of
+  starts.
 - The seed of a prediction is never that of the target, so that no draw is shared; but where requests begin may be what
   the target was asked for, which the probe has drawn itself (`Predictor.log_rate_at`).
 """
