@@ -152,8 +152,6 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
         file_bytes=asked.file_bytes,
     )
     place = target.places[0]
-    asked_of = situations(writes=may_write(place), quick=asked.quick, size_bytes=place.used_bytes)
-    plan = slots(asked_of, asked.budget_ns, asked.seed)
     line = ResultLine(target.title, DIRECT, "independent(1)", target.places)
     stop = stop or StopFlag()
     progress = progress or Silent()
@@ -168,27 +166,59 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
             writes=may_write(place),
         )
     )
+    # Refuses what cannot be measured, before anything is made.
+    _plan(kept.facts, quick=asked.quick)
     with catching_signals(stop), made_members([line], {line.name: {"kind": "member"}}) as members:
         member = members[line.name][0]
-        buckets: list[FoundBuckets] = []
         single = None if place.kind == "memory" else TimedTarget(member, place.used_bytes, stop)
         try:
-            of_disk = None if single is None else KeepingTimed(single, kept.mechanics)
-            spindle, noted = _spindle_of(of_disk, kept.facts, asked.kind, progress)
-            if isinstance(spindle, Spindle):
-                plan = slots(asked_of, asked.budget_ns - DISK_NS, asked.seed)
-            elif single is not None:
-                subject = KeepingTimed(single, kept.buckets)
-                buckets = device_buckets(subject, asked.seed, writes=may_write(place))
-            loops = TargetSubject(member, asked.seed, stop)
-            kept.samples += measured_samples(loops, plan, progress)
-            if asked.drain_ns:
-                before_ns = sum(one.warmup_ns + one.elapsed_ns for one in kept.samples)
-                before = sum(one.rate_per_s * (one.warmup_ns + one.elapsed_ns) / 1e9 for one in kept.samples)
-                kept.drain = drained(loops, asked.drain_ns, round(before), before_ns, progress)
+            found = _measured(kept, single, TargetSubject(member, asked.seed, stop), asked, progress)
         except CellFailedError as error:
             raise line.error_at_target(error) from None
-    return _of_kept(kept, asked.kind, spindle, buckets, (*noted, *_not_stored(place)))
+    return _of_kept(kept, asked.kind, replace(found, noted=(*found.noted, *_not_stored(place))))
+
+
+def _plan(facts: KeptFacts, *, quick: bool, used_ns: int = 0) -> list[Slot]:
+    asked = situations(writes=facts.writes, quick=quick, size_bytes=facts.capacity_bytes)
+    return slots(asked, facts.budget_ns - used_ns, facts.seed)
+
+
+def fit_subject(single: TimedSubject, loops: FitSubject, asked: FitRequest, source: str) -> FittedDevice:
+    """Measure what is no target, and may be written, as `fit_target` does, and fit a device to it.
+
+    ``single`` and ``loops`` are two doors to the same: requests one after another, and many.
+    """
+    name, capacity_bytes = asked.name or asked.target, single.capacity_bytes
+    kept = KeptMeasurements(KeptFacts(name, capacity_bytes, source, asked.seed, asked.budget_ns, writes=True))
+    return _of_kept(kept, asked.kind, _measured(kept, single, loops, asked, Silent()))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What single requests told."""
+
+    spindle: Spindle | None = None
+    noted: tuple[str, ...] = ()
+    buckets: Sequence[FoundBuckets] = ()
+
+
+def _measured(
+    kept: KeptMeasurements, single: TimedSubject | None, loops: FitSubject, asked: FitRequest, progress: Progress
+) -> _Found:
+    """Ask for everything, and keep it."""
+    facts = kept.facts
+    of_disk = None if single is None else KeepingTimed(single, kept.mechanics)
+    found = _Found(*_spindle_of(of_disk, facts, asked.kind, progress))
+    if found.spindle is None and single is not None:
+        alone = KeepingTimed(single, kept.buckets)
+        found = replace(found, buckets=device_buckets(alone, asked.seed, writes=facts.writes))
+    plan = _plan(facts, quick=asked.quick, used_ns=0 if found.spindle is None else DISK_NS)
+    kept.samples += measured_samples(loops, plan, progress)
+    if asked.drain_ns:
+        before_ns = sum(one.warmup_ns + one.elapsed_ns for one in kept.samples)
+        before = sum(one.rate_per_s * (one.warmup_ns + one.elapsed_ns) / 1e9 for one in kept.samples)
+        kept.drain = drained(loops, asked.drain_ns, round(before), before_ns, progress)
+    return found
 
 
 def _not_stored(place: Place) -> Iterator[str]:
@@ -207,24 +237,20 @@ def fit_kept(kept: KeptMeasurements, kind: FitKind = "auto", name: str = "") -> 
     if kind == "hdd" and of_disk is None:
         message = "hdd: no single reads were kept, and they show a disk"
         raise InputError.one("--kind", message, accepted="auto, table, or a fit that looks for a disk")
-    spindle, noted = _spindle_of(of_disk, facts, kind, Silent())
-    buckets: list[FoundBuckets] = []
-    if spindle is None and kept.buckets:
+    found = _Found(*_spindle_of(of_disk, facts, kind, Silent()))
+    if found.spindle is None and kept.buckets:
         subject = KeptTimed(facts.capacity_bytes, kept.buckets)
-        buckets = device_buckets(subject, facts.seed, writes=facts.writes)
-    return _of_kept(replace(kept, facts=facts), kind, spindle, buckets, noted)
+        found = replace(found, buckets=device_buckets(subject, facts.seed, writes=facts.writes))
+    return _of_kept(replace(kept, facts=facts), kind, found)
 
 
-def _of_kept(
-    kept: KeptMeasurements,
-    kind: FitKind,
-    spindle: Spindle | None,
-    buckets: Sequence[FoundBuckets],
-    noted: tuple[str, ...],
-) -> FittedDevice:
+def _of_kept(kept: KeptMeasurements, kind: FitKind, found: _Found) -> FittedDevice:
     of = kept.facts
     credit = None if kept.drain is None else kept.drain.limit()
-    fitted = fitted_device(kept.samples, of.name, of.capacity_bytes, of.source, of.seed, spindle, kind, buckets, credit)
+    fitted = fitted_device(
+        kept.samples, of.name, of.capacity_bytes, of.source, of.seed, found.spindle, kind, found.buckets, credit
+    )
+    noted = found.noted
     if kept.drain is not None and credit is None:
         noted = (*noted, "its rate did not fall while it was asked on: no credit was used up")
     return replace(fitted, notes=(*fitted.notes, *noted), kept=kept)
@@ -304,7 +330,7 @@ def fit_model(parameters: dict[str, Plain], capacity_bytes: int, asked: FitReque
     if asked.drain_ns:
         # A modelled device has all its credit in every turn.
         kept.drain = drained(ModelSubject(parameters, asked.seed, _NO_END), asked.drain_ns, 0, 0, Silent())
-    return _of_kept(kept, asked.kind, spindle, buckets, ())
+    return _of_kept(kept, asked.kind, _Found(spindle, buckets=buckets))
 
 
 _NO_END = 2**40
@@ -570,6 +596,7 @@ __all__ = [
     "drift_percent",
     "fit_kept",
     "fit_model",
+    "fit_subject",
     "fit_target",
     "fitted_device",
     "measured_samples",

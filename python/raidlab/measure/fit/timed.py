@@ -65,14 +65,16 @@ class TimedTarget:
     member: Opaque
     capacity_bytes: int
     stop: StopFlag
+    speed: float | None = None
+    """Of a modelled one: how many seconds of its own it does in one."""
 
     def ask_each(self, offset_bytes: Numbers, op: Op, size_bytes: int) -> TimedRequests:
         """Ask for them on the real clock."""
-        return _timed(_listed_cell("live", self.member, offset_bytes, op, size_bytes), self.stop)
+        return _timed(_listed_cell("live", self.member, offset_bytes, op, size_bytes, self.speed), self.stop)
 
     def rest(self, time_ns: int) -> None:
         """Wait."""
-        time.sleep(time_ns / 1e9)
+        time.sleep(time_ns / 1e9 / (self.speed or 1.0))
 
 
 @dataclass
@@ -111,10 +113,12 @@ def _listed_cell(
     offset_bytes: Numbers,
     op: Op,
     size_bytes: int,
+    speed: float | None = None,
 ) -> ArrayCell:
     return ArrayCell(
         engine=engine,
         seed=1,
+        speed=speed,
         tree={"kind": "independent", "children": [{"kind": "member"}]},
         members=[member],
         load=ClosedLoad(depth=1),
