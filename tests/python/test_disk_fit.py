@@ -6,6 +6,7 @@ The disk is `hdd-7200`, seen through a host that is late by 20 us (log-normal), 
 from __future__ import annotations
 
 import json
+import time
 import tomllib
 from pathlib import Path
 from statistics import median
@@ -22,7 +23,7 @@ from raidlab.formats.toml import toml_text
 from raidlab.measure.fit import FitRequest, FittedDevice, fit_model
 from raidlab.measure.fit.buckets import device_buckets
 from raidlab.measure.fit.rotation import PERIODIC, Turntable, rotation_of
-from raidlab.measure.fit.seeks import seek_curve
+from raidlab.measure.fit.seeks import seek_curve, waited_share
 from raidlab.measure.fit.timed import TimedModel, TimedRequests, TimedTarget, sector_of
 from raidlab.measure.fit.tracks import track_map
 from raidlab.run.interrupt import StopFlag
@@ -80,11 +81,53 @@ def test_period_heads_zones_and_seeks_come_back() -> None:
     assert wrong < 0.02 * ends[-1]
     assert rotation.period_ns * found.zones[0].skew / MS == pytest.approx(1.2, rel=0.02)
     assert rotation.period_ns * found.cylinder_skew / MS == pytest.approx(2.0, rel=0.02)
-    curve = seek_curve(table, found).table(found.heads)
+    seeks = seek_curve(table, found)
     cylinders = sum(zone["cylinders"] for zone in device["zones"])
-    errors = [abs(ms - seek_ms(distance, cylinders)) for distance, ms in curve]
+    errors = [abs(ms - seek_ms(distance, cylinders)) for distance, ms in seeks.table(found.heads)]
     assert median(errors) <= 0.06
     assert max(errors) <= 0.3
+    assert seeks.head_switch_ns is not None
+    assert seeks.head_switch_ns / MS == pytest.approx(device["head_switch_ms"], abs=0.1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.75])
+def test_what_of_a_read_is_waited_for_comes_back(share: float) -> None:
+    """The bus takes 6 us a sector, the medium 4.6 on its longest tracks; where the bus is faster, nothing is asked."""
+    device = small(parameters("hdd-7200"))
+    device["buffer"] = device["buffer"] | {"read_watermark": share, "segments": 2}
+    device["bus"] = device["bus"] | {"read_sector_ms": 0.006}
+    subject = seen(device)
+    rotation = rotation_of(subject, 512, 1)
+    table = Turntable(subject, 512, rotation, 1)
+    found = track_map(table)
+    assert found is not None
+    assert waited_share(table, found, 6000.0) == pytest.approx(share, abs=0.05)
+    assert waited_share(table, found, 4000.0) == 0.0
+
+
+def test_a_command_is_timed_though_the_disk_reads_ahead() -> None:
+    """Behind a read at the end of a track the head moves on, and has to come back: a command is not as long as that."""
+    device, command_ms, under_head_ms = small(parameters("hdd-7200")), 0.8, 60e3 / 7200 / 1575
+    device["commands"] = device["commands"] | {"read_miss_after_read_ms": command_ms}
+    subject = seen(device)
+    table = Turntable(subject, 512, rotation_of(subject, 512, 1), 1)
+    found = track_map(table)
+    assert found is not None
+    overhead_ms = seek_curve(table, found).overhead_ns / MS
+    true_ms = command_ms + device["bus"]["read_sector_ms"] + under_head_ms
+    assert overhead_ms == pytest.approx(true_ms, abs=0.1)
+
+
+def test_a_modelled_disk_goes_faster_on_the_real_clock() -> None:
+    """In its own time 60 random reads take most of a second, at 8 times the speed not a half of that."""
+    device = parameters("hdd-7200-bare")
+    subject = TimedTarget({"kind": "emulated", "device": device}, capacity_of(device), StopFlag(), speed=8.0)
+    places = np.random.default_rng(1).integers(0, subject.capacity_bytes // 4096, 60) * 4096
+    began = time.monotonic()
+    answer = subject.ask_each(places, "read", 4096)
+    spent_s = time.monotonic() - began
+    assert answer.end_ns[-1] > 0.5e9
+    assert spent_s < answer.end_ns[-1] / 1e9 / 2
 
 
 def test_what_does_not_turn_is_no_disk() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from raidlab.measure.fit.electronics import FoundBuffer, found_buffer, longer_after_writes_ms, ordered, settled
 from raidlab.measure.fit.rotation import PERIODIC, Rotation, Turntable, rotation_of
-from raidlab.measure.fit.seeks import SeekCurve, seek_curve
+from raidlab.measure.fit.seeks import SeekCurve, seek_curve, waited_share
 from raidlab.measure.fit.table import Measured
 from raidlab.measure.fit.timed import TimedSubject
 from raidlab.measure.fit.tracks import TrackMap, track_map
@@ -40,6 +40,8 @@ class Spindle:
     tracks: TrackMap
     seeks: SeekCurve
     buffer: FoundBuffer
+    waited_share: float
+    """Of a read, what is in the buffer before any of it is sent."""
     sector_bytes: int
     capacity_bytes: int
     write_settle_ms: float | None
@@ -70,6 +72,7 @@ def found_spindle(
     seeks = seek_curve(table, tracks)
     advance()
     buffer = found_buffer(table, writes=writes)
+    waited = waited_share(table, tracks, buffer.ns_per_byte * sector_bytes) if buffer.segments else 0.0
     settle_ms = None
     if writes and not buffer.segments and buffer.cached_writes == 0:
         written = seek_curve(table, tracks, op="write")
@@ -81,6 +84,7 @@ def found_spindle(
         tracks,
         seeks,
         buffer,
+        waited,
         sector_bytes,
         subject.capacity_bytes,
         settle_ms,
@@ -134,10 +138,20 @@ def _mechanics(found: Spindle) -> dict[str, Plain]:
         **({"sectors": sectors} if is_buffered else {}),
         "track_skew": {"revolutions": round(skew, 6)},
         "cylinder_skew": {"revolutions": round(tracks.cylinder_skew, 6)},
-        "head_switch_ms": min(round(skew * found.rotation.period_ns / 1e6, 4), float(near[0][1])),
+        "head_switch_ms": _head_switch_ms(found, skew, least_seek_ms=float(near[0][1])),
         "write_settle_ms": round(found.write_settle_ms or 0.0, 4),
         "seek": {"kind": "table", "points": near},
     }
+
+
+def _head_switch_ms(found: Spindle, skew: float, least_seek_ms: float) -> float:
+    """As it was measured, or the least seek; but no more than the skew has room for.
+
+    A rounding more, and a revolution would be lost at the end of each track.
+    """
+    room_ms = math.floor(1e4 * skew * found.rotation.period_ns / 1e6) / 1e4
+    measured_ns = found.seeks.head_switch_ns
+    return min(room_ms, least_seek_ms if measured_ns is None else round(measured_ns / 1e6, 4))
 
 
 def _electronics(found: Spindle) -> dict[str, Plain]:
@@ -164,6 +178,7 @@ def _electronics(found: Spindle) -> dict[str, Plain]:
         "almost_read_hits": buffer.streams,
         "almost_read_hit_sectors": _ALMOST_BYTES // sector if buffer.streams else 0,
         "stop_within_sector": True,
+        **({"read_watermark": round(found.waited_share, 4)} if found.waited_share else {}),
     }
     if buffer.in_order:
         kept |= {"write_back": "full", "write_segments": buffer.cached_writes or 1}
@@ -204,7 +219,9 @@ def _provenance(found: Spindle, order_error: float) -> dict[str, Plain]:
         "sectors": {"status": "measured", "why": "what the target holds"},
         "track_skew": fitted("jumps of the angle at the ends of tracks"),
         "cylinder_skew": fitted("as track_skew" if not tracks.heads_seen else "the jumps that differ"),
-        "head_switch_ms": assumed("what the skew has room for, but not more than the least seek"),
+        "head_switch_ms": assumed("what the skew has room for, but not more than the least seek")
+        if seeks.head_switch_ns is None
+        else fitted("least times between completions on neighbouring tracks of a cylinder"),
         "seek": fitted(
             f"least times between completions at {len(widths)} distances, known to {np.median(widths):.2f} ms (median) "
             f"and {max(widths):.2f} ms (worst)"
@@ -240,6 +257,8 @@ def _provenance(found: Spindle, order_error: float) -> dict[str, Plain]:
         "buffer.almost_read_hit_sectors": assumed("128 KiB"),
         "buffer.stop_within_sector": assumed("a sector takes next to nothing"),
     }
+    if found.waited_share:
+        told["buffer.read_watermark"] = fitted("reads of half a track against those of a sector")
     if buffer.in_order:
         told |= {
             "buffer.write_back": fitted("no more writes are answered at once than it has segments"),
