@@ -105,28 +105,15 @@ def test_what_of_a_read_is_waited_for_comes_back(share: float) -> None:
     assert waited_share(table, found, 4000.0) == 0.0
 
 
-def test_a_command_is_timed_though_the_disk_reads_ahead() -> None:
-    """Behind a read at the end of a track the head moves on, and has to come back: a command is not as long as that."""
-    device, command_ms, under_head_ms = small(parameters("hdd-7200")), 0.8, 60e3 / 7200 / 1575
-    device["commands"] = device["commands"] | {"read_miss_after_read_ms": command_ms}
-    subject = seen(device)
-    table = Turntable(subject, 512, rotation_of(subject, 512, 1), 1)
-    found = track_map(table)
-    assert found is not None
-    overhead_ms = seek_curve(table, found).overhead_ns / MS
-    true_ms = command_ms + device["bus"]["read_sector_ms"] + under_head_ms
-    assert overhead_ms == pytest.approx(true_ms, abs=0.1)
-
-
 def test_a_modelled_disk_goes_faster_on_the_real_clock() -> None:
-    """In its own time 60 random reads take most of a second, at 8 times the speed not a half of that."""
+    """In its own time 600 random reads take many seconds, at 8 times the speed not a half of that."""
     device = parameters("hdd-7200-bare")
     subject = TimedTarget({"kind": "emulated", "device": device}, capacity_of(device), StopFlag(), speed=8.0)
-    places = np.random.default_rng(1).integers(0, subject.capacity_bytes // 4096, 60) * 4096
+    places = np.random.default_rng(1).integers(0, subject.capacity_bytes // 4096, 600) * 4096
     began = time.monotonic()
     answer = subject.ask_each(places, "read", 4096)
     spent_s = time.monotonic() - began
-    assert answer.end_ns[-1] > 0.5e9
+    assert answer.end_ns[-1] > 5e9
     assert spent_s < answer.end_ns[-1] / 1e9 / 2
 
 
