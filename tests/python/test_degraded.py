@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -14,10 +15,11 @@ from raidlab.analysis.metrics.comparable import refusals
 from raidlab.api import analyse, run_study
 from raidlab.errors import InputError
 from raidlab.report import render
-from raidlab.report.bad_days import headline, rows_of, span, terabytes
+from raidlab.report.bad_days import headline, notes, rows_of, span, terabytes
 from raidlab.report.figures import make_figures
 from raidlab.results import Run
 from raidlab.study import load_study
+from raidlab.study.schema import IdleThrottle, MdThrottle, RateThrottle
 
 # Twenty requests of a chunk, one after the other, are five stripes of four chunks of data: each of the five members has
 # four of them, and the parity once.
@@ -182,6 +184,24 @@ def test_a_member_fails_is_replaced_and_the_run_ends_when_it_is_whole(bad_day: R
     assert day.hours_a_tb == pytest.approx(1e12 / (64 * 2**20 / day.rebuild_s) / 3600, rel=1e-6)
     assert len(day.repeats[0].series) >= 12
     assert (day.fatal, day.others) == ((0, 1, 3, 4), 4)
+
+
+def test_what_a_throttle_asks_for_decides_only_where_a_rebuild_has_just_that(bad_day: Run) -> None:
+    analysis = analyse(bad_day)
+    (day,), (row,) = bad_days(analysis), rows_of(analysis)
+    assert day.rebuilt_bytes_per_s is not None
+    rate = round(day.rebuilt_bytes_per_s / 1024)
+    throttles = [
+        MdThrottle(kind="md", min_kib_s=least, max_kib_s=100 * rate) for least in (rate, 10 * rate, rate // 10)
+    ]
+    throttles += [RateThrottle(kind="rate", kib_s=10.0 * rate), IdleThrottle(kind="idle")]
+    told = [replace(day, throttle=throttle) for throttle in throttles]
+    assert [one.floor_kib_s for one in told] == [rate, None, None, None, None]
+    assert [one.missed_kib_s for one in told] == [None, 10 * rate, None, 10 * rate, None]
+    missed = " ".join(notes([replace(row, floor_kib_s=None, missed_kib_s=20000.0)]))
+    assert "Slower than the 20000 KiB/s a member that the throttle asks for" in missed and "Held" not in missed
+    held = " ".join(notes([replace(row, floor_kib_s=1000, missed_kib_s=None)]))
+    assert "Held at md's least rate, 1000 KiB/s a member" in held and "Slower" not in held
 
 
 def test_a_report_says_how_long_an_array_was_at_risk_and_what_its_users_felt(bad_day: Run) -> None:
@@ -455,6 +475,21 @@ def test_a_scrub_reads_every_member_once_and_the_report_says_so(tmp_path: Path) 
     assert "check from 0 s (throttle: share)" in render(analysis, [], [])
 
 
+@pytest.mark.parametrize("policy", ["", 'policy = "md"'])
+@pytest.mark.parametrize("kind", ["check", "resync"])
+def test_a_scrub_of_what_has_no_redundancy_left_says_so(tmp_path: Path, policy: str, kind: str) -> None:
+    events = (
+        f'events = [{{ at = "0s", scrub = "{kind}", throttle = {{ kind = "share", fraction = 1 }}, watch = "0s" }}]'
+    )
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    text = file.read_text(encoding="utf-8").replace("missing = [2]", f"missing = [2]\n{events}\n{policy}")
+    file.write_text(text, encoding="utf-8")
+    analysis = analyse(run_study(file, out=tmp_path / "runs"))
+    (found,) = (one for one in run_checks(analysis) if one.check == "scrub" and one.evidence.startswith("degraded"))
+    assert found.verdict == "WARN" and "not gone over" in found.evidence, found.evidence
+    assert "once its members are rebuilt" in found.remedy
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
@@ -538,8 +573,10 @@ def test_a_rebuild_that_meets_what_cannot_be_read_says_so(tmp_path: Path, is_scr
         return
     if goes_on:
         # Those of the 200 that nobody had met before, and so mended.
-        lost = re.search(r"was rebuilt in .* DATA LOST: too little .* in ([0-9]+) places", rebuild.evidence)
-        assert rebuild.verdict == "WARN" and lost and 20 <= int(lost[1]) <= 180
+        loss = findings["data_loss"]
+        lost = re.search(r"DATA LOST: as member 2 was rebuilt, too little .* in ([0-9]+) places", loss.evidence)
+        assert (rebuild.verdict, loss.verdict) == ("PASS", "WARN") and lost and 20 <= int(lost[1]) <= 180
+        assert "scrub" in loss.remedy and row.is_lost and row.sentence.startswith("DATA LOST: as member 2 was rebuilt")
         return
     assert rebuild.verdict == "INVALID" and "DATA LOST: member 2 failed at 60.0 s" in rebuild.evidence
     assert "scrub" in rebuild.remedy and unreadable.verdict == "WARN"

@@ -189,6 +189,8 @@ pub struct ScrubResult {
     pub mended: u64,
     /// Bytes left out, since too little can be read of them.
     pub left_out_bytes: u64,
+    /// Bytes of which nothing was compared, since no redundancy was left.
+    pub bare_bytes: u64,
 }
 
 /// What could not be read of members, in bytes.
@@ -483,6 +485,7 @@ impl Outages {
                 mismatches: found.mismatches,
                 mended: found.mended,
                 left_out_bytes: bytes(found.left_out),
+                bare_bytes: bytes(found.bare),
             }
         };
         self.scrubs.iter().map(of).collect()

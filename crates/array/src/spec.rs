@@ -70,7 +70,13 @@ static LEVELS: [Word; 8] = [
         name: "declustered",
         keys: &["members", "chunk", "width", "parities", "spares"],
         build: |Parameters { width, parities, spares, chunk_bytes, children, .. }| {
-            let width = width.ok_or("'declustered' does not say how many members a stripe has; accepted: width = 4")?;
+            let width = width.ok_or_else(|| {
+                let beside = children.len().saturating_sub(spares as usize);
+                // Beside spares stripes have to come out even.
+                let fits = |&width: &u32| spares == 0 || beside.is_multiple_of(width as usize);
+                let fitting = (parities.saturating_add(3)..=16).find(fits).unwrap_or(4);
+                format!("'declustered' does not say how many members a stripe has; accepted: width = {fitting}")
+            })?;
             Ok(Tree::Declustered { width, parities, spares, chunk_bytes, children })
         },
     },

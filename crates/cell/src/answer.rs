@@ -162,6 +162,8 @@ pub fn files(record: &FilesRecord) -> Value {
     })
 }
 
+const SCRUB_BEFORE: &str = "Let a scrub find and mend what cannot be read before a member fails.";
+
 /// Whether a member was whole before the run was over, and how long that took.
 fn rebuild_check(rebuild: &RebuildResult) -> Value {
     let RebuildResult { leaf, failed_ns, begun_ns, rebuilt_bytes, member_bytes, elapsed_ns, .. } = *rebuild;
@@ -177,34 +179,36 @@ fn rebuild_check(rebuild: &RebuildResult) -> Value {
              little can be read of the others there.",
             s(at)
         );
-        let mend = "Let a scrub find and mend what cannot be read before a member fails.";
-        return json!({"name": "rebuild", "verdict": "INVALID", "evidence": evidence, "mend": mend});
+        return json!({"name": "rebuild", "verdict": "INVALID", "evidence": evidence, "mend": SCRUB_BEFORE});
     }
-    let lost = match rebuild.lost_places {
-        0 => String::new(),
-        places => format!(
-            " DATA LOST: too little could be read of the others in {places} places ({:.0} KiB); what lay there fails until \
-             it is written.",
-            f64_from(rebuild.lost_bytes) / 1024.0
-        ),
-    };
     let evidence = match (failed_ns, begun_ns) {
         (None, None) => format!("Member {leaf} was to fail after the run was over."),
         (Some(_), None) => format!("Member {leaf}{failed} and none took its place."),
-        _ if rebuild.is_over => format!("Member {leaf}{failed} was rebuilt in {seconds:.1} s ({mb:.0} MB, {rate:.1} MB/s).{lost}"),
+        _ if rebuild.is_over => format!("Member {leaf}{failed} was rebuilt in {seconds:.1} s ({mb:.0} MB, {rate:.1} MB/s)."),
         _ => format!(
-            "Member {leaf}{failed} was rebuilt up to {percent:.1} % in {seconds:.1} s ({rate:.1} MB/s) when the run was \
-             over.{lost}"
+            "Member {leaf}{failed} was rebuilt up to {percent:.1} % in {seconds:.1} s ({rate:.1} MB/s) when the run was over."
         ),
     };
-    let verdict = if failed_ns.is_none() && begun_ns.is_none() || rebuild.lost_places > 0 { "WARN" } else { "PASS" };
+    let verdict = if failed_ns.is_none() && begun_ns.is_none() { "WARN" } else { "PASS" };
     json!({"name": "rebuild", "verdict": verdict, "evidence": evidence, "mend": ""})
+}
+
+/// Whether places of a member were lost that went on a list of bad blocks as it was rebuilt.
+fn places_check(rebuild: &RebuildResult) -> Option<Value> {
+    let RebuildResult { leaf, lost_places, lost_bytes, .. } = *rebuild;
+    let evidence = format!(
+        "DATA LOST: as member {leaf} was rebuilt, too little could be read of the others in {lost_places} places ({:.0} KiB); \
+         what lay there fails until it is written.",
+        f64_from(lost_bytes) / 1024.0
+    );
+    (lost_places > 0)
+        .then(|| json!({"name": "data_loss", "verdict": "WARN", "evidence": evidence, "mend": SCRUB_BEFORE}))
 }
 
 /// What a scrub has found, and how long it took.
 fn scrub_check(scrub: &ScrubResult) -> Value {
-    let ScrubResult { kind, begun_ns, elapsed_ns, is_over, done_bytes, all_bytes, mismatches, mended, left_out_bytes } =
-        *scrub;
+    let ScrubResult { kind, begun_ns, elapsed_ns, is_over, done_bytes, all_bytes, mismatches, mended, .. } = *scrub;
+    let (left_out_bytes, bare_bytes) = (scrub.left_out_bytes, scrub.bare_bytes);
     let (begun, took) = (f64_from(begun_ns) / 1e9, f64_from(elapsed_ns) / 1e9);
     let (mb, percent) = (f64_from(done_bytes) / 1e6, 100.0 * f64_from(done_bytes) / f64_from(all_bytes.max(1)));
     let rate = if took > 0.0 { mb / took } else { 0.0 };
@@ -222,11 +226,12 @@ fn scrub_check(scrub: &ScrubResult) -> Value {
         format!("had done {percent:.1} % after {took:.1} s ({rate:.1} MB/s of members) when the run was over")
     };
     let written = if kind == ScrubKind::Repair { ", written anew" } else { "" };
-    let left_out = if left_out_bytes > 0 {
-        format!("; {:.1} MB could not be read", f64_from(left_out_bytes) / 1e6)
-    } else {
-        String::new()
+    let of = |bytes: u64, what: &str| match bytes {
+        0 => String::new(),
+        _ => format!("; {:.1} MB {what}", f64_from(bytes) / 1e6),
     };
+    let left_out = of(left_out_bytes, "could not be read")
+        + &of(bare_bytes, "not gone over, for with the members that are gone nothing is left that could disagree");
     let found = match kind {
         ScrubKind::Resync => String::new(),
         _ => format!(" Mismatches: {mismatches} sectors{written}."),
@@ -234,8 +239,9 @@ fn scrub_check(scrub: &ScrubResult) -> Value {
     let evidence = format!(
         "The {word} that began at {begun:.1} s {how_far}.{found} Unreadable sectors mended: {mended}{left_out}."
     );
-    let finds = left_out_bytes > 0 || is_cut_off || (kind != ScrubKind::Resync && mismatches > 0);
-    let mend = if is_cut_off { "Let another go over the array once its members are rebuilt." } else { "" };
+    let finds = left_out_bytes + bare_bytes > 0 || is_cut_off || (kind != ScrubKind::Resync && mismatches > 0);
+    let mend =
+        if is_cut_off || bare_bytes > 0 { "Let another go over the array once its members are rebuilt." } else { "" };
     json!({"name": "scrub", "verdict": if finds { "WARN" } else { "PASS" }, "evidence": evidence, "mend": mend})
 }
 
@@ -260,6 +266,7 @@ impl BadDay<'_> {
     /// What the engine says of it.
     pub fn checks(&self) -> Vec<Value> {
         let mut checks: Vec<Value> = self.rebuilds.iter().map(rebuild_check).collect();
+        checks.extend(self.rebuilds.iter().filter_map(places_check));
         checks.extend(self.scrubs.iter().map(scrub_check));
         checks.extend(self.unreadable.map(|found| unreadable_check(found, self.failed)));
         checks.extend(self.sat_out.iter().map(sat_out_check));

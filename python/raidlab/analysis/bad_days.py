@@ -30,7 +30,7 @@ from raidlab.analysis.metrics import Analysis, Point
 from raidlab.analysis.model.access_count import bears
 from raidlab.histogram import Histogram
 from raidlab.stats import mean_interval, ratio_interval
-from raidlab.study.schema import MdThrottle, Throttle
+from raidlab.study.schema import MdThrottle, RateThrottle, Throttle
 
 BEFORE, DEGRADED, REBUILDING, AFTER = "before", "degraded", "rebuilding", "after"
 PHASES = (BEFORE, DEGRADED, REBUILDING, AFTER)
@@ -39,8 +39,8 @@ NS_PER_S = 1_000_000_000
 MOST_STRETCHES = 120
 # Of fewer seconds of a single repeat no share is given; where there are more, their interval says what it is worth.
 LEAST_SECONDS = 5
-# A rebuild whose rate is as near to md's least one is held there.
-_AT_FLOOR = 0.1
+# A rebuild whose rate is so near to the one that its throttle asks for, as a share of that, is held there.
+_AT_ASKED = (0.95, 1.1)
 _KIB = 1024
 
 
@@ -227,12 +227,32 @@ class BadDay:
         return None if rate is None else 1e12 / rate / 3600
 
     @property
-    def floor_kib_s(self) -> int | None:
+    def asked_kib_s(self) -> float | None:
+        """The rate of each member that its throttle asks for, whatever clients do; None of one that asks for none."""
+        match self.throttle:
+            case MdThrottle(min_kib_s=least):
+                return least
+            case RateThrottle(kib_s=rate):
+                return rate
+        return None
+
+    @property
+    def share_of_asked(self) -> float | None:
+        """What the rebuild had of that rate; None where nothing was asked for, or rebuilt."""
+        rate, asked = self.rebuilt_bytes_per_s, self.asked_kib_s
+        return None if rate is None or asked is None else rate / (asked * _KIB)
+
+    @property
+    def floor_kib_s(self) -> float | None:
         """The least rate of md's, if the rebuild was held there: it heeds clients only where it is faster."""
-        rate, throttle = self.rebuilt_bytes_per_s, self.throttle
-        if rate is None or not isinstance(throttle, MdThrottle):
-            return None
-        return throttle.min_kib_s if rate <= (1 + _AT_FLOOR) * throttle.min_kib_s * _KIB else None
+        share, (least, most) = self.share_of_asked, _AT_ASKED
+        return self.asked_kib_s if share and least <= share <= most and isinstance(self.throttle, MdThrottle) else None
+
+    @property
+    def missed_kib_s(self) -> float | None:
+        """The rate that its throttle asks for, if the rebuild was slower: then it heeded nobody."""
+        share = self.share_of_asked
+        return self.asked_kib_s if share and share < _AT_ASKED[0] else None
 
     @cached_property
     def fatal(self) -> tuple[int, ...] | None:

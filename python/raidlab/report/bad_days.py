@@ -5,6 +5,7 @@ Invariant: nothing is worked out here but wording and rounding.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from raidlab.analysis.bad_days import BEFORE, DEGRADED, PHASES, REBUILDING, BadDay, bad_days
@@ -36,8 +37,10 @@ class BadDayRow:
     terabyte: str
     """How long a terabyte would take at the rate of this rebuild; nothing where it never came to its end."""
     terabyte_s: float | None
-    floor_kib_s: int | None
+    floor_kib_s: float | None
     """The least rate of md's, if the rebuild was held there."""
+    missed_kib_s: float | None
+    """The rate that its throttle asks for, if the rebuild was slower."""
     bears: str
     """How many of the other members might have failed meanwhile without loss of data, each by itself."""
     cells: dict[str, str]
@@ -74,6 +77,7 @@ def _row(day: BadDay) -> BadDayRow:
         span(hours * _HOUR) if hours is not None else "",
         hours * _HOUR if hours is not None else None,
         day.floor_kib_s,
+        day.missed_kib_s,
         "" if fatal is None or not day.risk_s else f"{day.others - len(fatal)} of {day.others}",
         _cells(day),
         _sentence(day),
@@ -124,7 +128,8 @@ def _sentence(day: BadDay) -> str:
         often = f" So in {len(day.losses)} of {len(day.repeats)} repeats." if len(day.repeats) > 1 else ""
         return f"{day.losses[0]}{often}{f' It {keeps[:-2]}.' if keeps else ''}"
     came = f"; {_unfinished(day)}" if day.phase(REBUILDING) is not None else ""
-    end = "" if day.is_whole else f" (the run was over before it was whole{came})"
+    never = "nothing took its place" if day.throttle is None else f"the run was over before it was whole{came}"
+    end = "" if day.is_whole else f" ({never})"
     return f"{keeps}at risk for {span(day.risk_s, day.risk_interval)}{end}{_further(day)}."
 
 
@@ -171,14 +176,27 @@ def terabytes(rows: list[BadDayRow]) -> str:
     return f"How long hangs on the size of the disks: at these rates the rebuild of a terabyte takes {told}, reckoned."
 
 
+def _by_rate(rows: list[BadDayRow], rate: Callable[[BadDayRow], float | None]) -> list[tuple[str, str]]:
+    """The rates that rows have, and the arrays of each."""
+    found: dict[float, dict[str, None]] = {}
+    for row in rows:
+        if (of := rate(row)) is not None:
+            found.setdefault(of, {})[row.array] = None
+    return [(f"{of:.6g}", ", ".join(names)) for of, names in sorted(found.items())]
+
+
 def notes(rows: list[BadDayRow]) -> list[str]:
     """What holds of several rows: what decides how long a rebuild takes, and how sure the shares are."""
     said = []
-    for floor in sorted({row.floor_kib_s for row in rows if row.floor_kib_s is not None}):
-        names = ", ".join(dict.fromkeys(row.array for row in rows if row.floor_kib_s == floor))
+    for floor, names in _by_rate(rows, lambda row: row.floor_kib_s):
         said.append(
             f"Held at md's least rate, {floor} KiB/s a member (speed_limit_min; min_kib_s here): {names}. That rate, "
             "not the disks, decides how many hours a terabyte takes; a higher one shortens them and takes from clients."
+        )
+    for rate, names in _by_rate(rows, lambda row: row.missed_kib_s):
+        said.append(
+            f"Slower than the {rate} KiB/s a member that the throttle asks for, so that it held nothing back: {names}. "
+            "Clients' requests and what is rebuilt at a time (unit, policy) decide how many hours a terabyte takes."
         )
     if any(row.repeats == 1 for row in rows):
         said.append(

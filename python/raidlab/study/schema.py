@@ -211,7 +211,7 @@ class IdleThrottle(Table):
 
 
 class ShareThrottle(Table):
-    """For a share of the time, whatever clients do: after each unit a rest."""
+    """One unit at a time, for a share of the time, whatever clients do: after each a rest."""
 
     kind: Literal["share"]
     fraction: Annotated[float, Field(gt=0, le=1, strict=True)]

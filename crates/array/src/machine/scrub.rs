@@ -50,6 +50,8 @@ pub struct ScrubCounts {
     pub mended: u64,
     /// Of children, that were left out, since too little of them can be read.
     pub left_out: u64,
+    /// Of children, of which nothing was compared: those that are gone leave nothing that could disagree.
+    pub bare: u64,
 }
 
 /// A sector of every input of a segment that are not what they say of one another.
@@ -339,6 +341,9 @@ impl Array {
         }
         window.mends = !planner.bad.is_empty() || !planner.scratch.wrong.is_empty();
         let planned = if window.mends { planner.restore(node, extent) } else { planner.verify(node, extent) };
+        if planned.is_ok() && !window.mends && planner.plan.is_empty() {
+            self.scrub_counts.bare += extent.sectors * self.layout.node(node).children.len() as u64;
+        }
         self.scratch.scrubs = false;
         std::mem::swap(&mut self.scratch.wrong, &mut window.wrong);
         planned

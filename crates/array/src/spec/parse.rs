@@ -338,6 +338,7 @@ mod tests {
             ("raid0(2, rotation=left_symmetric)", "takes no key 'rotation'; accepted: members, chunk"),
             ("raid1:2:64KiB", "takes no key 'chunk'"),
             ("declustered(7, chunk=4KiB)", "accepted: width = 4"),
+            ("declustered(11, spares=1)", "accepted: width = 5"),
             ("declustered(7, width=8)", "width = 8; accepted: from 2 (data and parity) to 7, all members"),
             ("declustered(7, width=2, parities=2)", "width = 2; accepted: from 3"),
             ("parity(7, width=3)", "'parity' takes no key 'width'"),
