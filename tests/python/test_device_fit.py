@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -40,10 +41,10 @@ from raidlab.measure.fit.held_out import as_figure, predicted, stated_error_perc
 from raidlab.measure.fit.kept import KeepingTimed, KeptList, KeptMeasurements, KeptTimed
 from raidlab.measure.fit.limits import RateLimit
 from raidlab.measure.fit.rotation import rotation_of
-from raidlab.measure.fit.situations import Situation, Slot, least_bytes, situations, slots
+from raidlab.measure.fit.situations import Op, Situation, Slot, least_bytes, situations, slots
 from raidlab.measure.fit.subject import ModelSubject
 from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us, sample_of
-from raidlab.measure.fit.timed import TimedModel, sector_of
+from raidlab.measure.fit.timed import Numbers, TimedModel, TimedRequests, sector_of
 from raidlab.measure.fit.traced import fit_trace
 from raidlab.measure.places import Place
 from raidlab.run.volumes import usable_bytes
@@ -557,6 +558,60 @@ def test_token_buckets_come_back(throttle: list[dict[str, Any]], shared: bool) -
                 assert table[key] == pytest.approx(value, rel=0.1)
             elif key != "only":
                 assert table[key] == pytest.approx(value, rel=0.02)
+
+
+class SlicedSubject:
+    """A fast device that Linux's control group holds: what passes is dealt out anew after each tenth of a second.
+
+    After `tg_within_iops_limit` of block/blk-throttle.c, Linux 6.1: what is allowed since a slice began is rounded up
+    to whole slices; what has passed is taken off as they end. Now and then the host is late.
+    """
+
+    capacity_bytes = CAPACITY
+    _SLICE_NS, _TOOK_NS = 100e6, 60e3
+
+    def __init__(self, per_s: float, late_share: float, seed: int) -> None:
+        self._per_ns, self._late_share = per_s / 1e9, late_share
+        self._drawn, self._now_ns = np.random.default_rng(seed), 0.0
+        self._slices: dict[bool, tuple[float, float, float]] = {}
+
+    def rest(self, time_ns: int) -> None:
+        self._now_ns += time_ns
+
+    def ask_each(self, offset_bytes: Numbers, op: Op, size_bytes: int) -> TimedRequests:
+        first_ns, begins, ends = self._now_ns, [], []
+        for _ in offset_bytes:
+            begins.append(self._now_ns - first_ns)
+            self._now_ns += (
+                self._waits_ns(op == "read" or (op == "mixed" and self._drawn.random() < 0.5)) + self._TOOK_NS
+            )
+            if self._drawn.random() < self._late_share:
+                self._now_ns += self._drawn.exponential(20e6)
+            ends.append(self._now_ns - first_ns)
+        return TimedRequests(offset_bytes, np.array(begins), np.array(ends))
+
+    def _waits_ns(self, reads: bool) -> float:
+        begin, end, passed = self._slices.get(reads, (0.0, -1.0, 0.0))
+        if self._now_ns > end:
+            begin, passed = self._now_ns, 0.0
+        whole_ns = math.ceil((self._now_ns - begin + 1) / self._SLICE_NS) * self._SLICE_NS
+        waits_ns = 0.0 if passed + 1 <= self._per_ns * whole_ns else begin + whole_ns - self._now_ns
+        over = (self._now_ns + waits_ns - begin) // self._SLICE_NS
+        passed = max(0.0, passed + 1 - self._per_ns * over * self._SLICE_NS)
+        begin += over * self._SLICE_NS
+        self._slices[reads] = begin, self._now_ns + waits_ns + self._SLICE_NS, passed
+        return waits_ns
+
+
+@pytest.mark.parametrize("late_share", [0.0, 0.002, 0.01])
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_control_group_deals_out_in_slices_comes_back(seed: int, late_share: float) -> None:
+    found = device_buckets(SlicedSubject(400.0, late_share, seed), seed, writes=True)
+    limits = [limit for one in found for limit in one.limits]
+    assert [(limit.op, limit.unit) for limit in limits] == [("read", "ops_s"), ("write", "ops_s")]
+    for limit in limits:
+        assert limit.per_s == pytest.approx(400, rel=0.02)
+        assert limit.burst <= 40
 
 
 def test_what_was_held_out_of_a_limited_device_is_asked_for_as_long_again(tmp_path: Path) -> None:

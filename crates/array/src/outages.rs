@@ -399,10 +399,11 @@ impl Outages {
     /// What could not be read of members so far, and what became of it; none where nothing was to be so.
     pub fn unreadable(&self, array: &Array) -> Option<UnreadableResult> {
         let bytes = |sectors: u64| sectors * u64::from(array.layout().sector_bytes());
+        let is_there = |&&(leaf, _): &&(LeafId, Lba)| array.member(leaf).writes();
         (self.spoiled > 0).then(|| UnreadableResult {
             bytes: bytes(self.spoiled),
             repaired_bytes: bytes(array.repaired_sectors()),
-            left_bytes: bytes(self.unreadable.len() as u64),
+            left_bytes: bytes(self.unreadable.iter().filter(is_there).count() as u64),
         })
     }
 

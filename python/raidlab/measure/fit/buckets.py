@@ -25,14 +25,18 @@ from raidlab.measure.fit.timed import Figures, TimedSubject
 
 KIB = 1024
 # Size and number of requests.
-_SMALL, _LARGE = (4 * KIB, 3000), (256 * KIB, 600)
+_SMALL, _LARGE = (4 * KIB, 3000), (256 * KIB, 1600)
 # Slower than this a device needs no bucket to be so.
 _SLOW_NS, _FIRST = 3e6, 100
 _SLOWER = 1.5
 _ALIKE = 0.1
 _MOST_REST_NS = 10_000_000_000
+# What is dealt out in lumps is dealt out anew after that.
+_LEAST_REST_NS = 1_000_000_000
 # Fewer are no burst.
 _FEW = 8
+# What took more than this share of the time between requests waited.
+_WAITED = 0.5
 
 
 @dataclass(frozen=True)
@@ -42,8 +46,10 @@ class TimedBurst:
     per_s: float
     on_credit: float
     """How many passed before the rate held."""
+    at_a_time: float
+    """How many passed between one that waited and the next: cgroups deal out what passes by the tenth of a second."""
     spread: float
-    """How far the rates of the third and the last quarter are apart."""
+    """How far the rates of the third and the last quarter are apart, from one that waited to another."""
     passed_ns: Figures
     """Times of those that passed; of all where none had to wait."""
     slowed: bool
@@ -120,7 +126,7 @@ def rate_buckets(subject: TimedSubject, op: Op, seed: int) -> FoundBuckets | Non
     if large is None:
         return None
     refilled_ns = int(1.2e9 * large.on_credit / large.per_s) if large.slowed else 0
-    subject.rest(min(_MOST_REST_NS, refilled_ns))
+    subject.rest(_rest_ns(refilled_ns))
     small = _confirmed_burst(subject, op, *_SMALL, seed)
     if small is None:
         return None
@@ -147,7 +153,7 @@ def device_buckets(subject: TimedSubject, seed: int, *, writes: bool) -> list[Fo
     size, count = _SMALL if first.unit == "ops_s" else _LARGE
     alone_per_s = first.per_s if first.unit == "ops_s" else first.per_s * 1e6 / size
     credit = first.burst if first.unit == "ops_s" else first.burst / size
-    subject.rest(min(_MOST_REST_NS, int(1.2e9 * credit / alone_per_s)))
+    subject.rest(_rest_ns(int(1.2e9 * credit / alone_per_s)))
     mixed = _burst(subject, "mixed", size, count, seed)
     if mixed is None or mixed.per_s > (1 + _ALIKE) * alone_per_s:
         return found
@@ -178,14 +184,19 @@ def _confirmed_burst(subject: TimedSubject, op: Op, size_bytes: int, count: int,
     if seen is None or not seen.slowed:
         return seen
     refilled_ns = int(1.2e9 * seen.on_credit / seen.per_s)
-    subject.rest(min(_MOST_REST_NS, refilled_ns))
+    subject.rest(_rest_ns(refilled_ns))
     again = _burst(subject, op, size_bytes, count, seed + 1)
     if again is None:
         return None
     is_same_rate = again.slowed and abs(again.per_s / seen.per_s - 1) < _ALIKE
-    # Less may be there again where the rest was cut short.
-    is_same_credit = refilled_ns > _MOST_REST_NS or 0.5 < again.on_credit / seen.on_credit < 2
+    # Less may be there again where the rest was cut short, or a lump more or less.
+    apart = abs(again.on_credit - seen.on_credit)
+    is_same_credit = refilled_ns > _MOST_REST_NS or apart <= max(0.5 * seen.on_credit, seen.at_a_time)
     return seen if is_same_rate and is_same_credit else replace(seen, slowed=False)
+
+
+def _rest_ns(refilled_ns: int) -> int:
+    return min(_MOST_REST_NS, max(_LEAST_REST_NS, refilled_ns))
 
 
 def _burst(subject: TimedSubject, op: Op, size_bytes: int, count: int, seed: int) -> TimedBurst | None:
@@ -195,13 +206,23 @@ def _burst(subject: TimedSubject, op: Op, size_bytes: int, count: int, seed: int
     first = subject.ask_each(places[:_FIRST], op, size_bytes)
     if float(np.median(first.took_ns[:8])) > _SLOW_NS:
         return None
-    subject.rest(min(_MOST_REST_NS, 10 * int(first.end_ns[-1])))
+    subject.rest(_rest_ns(10 * int(first.end_ns[-1])))
     seen = subject.ask_each(places, op, size_bytes)
     done, ends = np.arange(1, count + 1), seen.end_ns - seen.begin_ns[0]
-    half, quarter = count // 2, count * 3 // 4
-    slope, at_zero = np.polyfit(ends[half:], done[half:], 1)
-    rates = [(len(part) - 1) / (part[-1] - part[0]) for part in (ends[half:quarter], ends[quarter:])]
-    spread, on_credit = abs(float(rates[0] / rates[1]) - 1), max(0.0, float(at_zero))
+    half = count // 2
+    slope = (count - half) / (ends[-1] - ends[half - 1])
+    late = half + np.flatnonzero(seen.took_ns[half:] * slope > _WAITED)
+    # Where what passes is dealt out in lumps, those that wait for one take far longer than what a busy machine delays.
+    waited = late[seen.took_ns[late] > _WAITED * np.percentile(seen.took_ns[late], 75)] if len(late) else late
+    if len(waited) < _FEW:
+        waited = np.arange(half, count)
+    slope = float(np.polyfit(ends[waited], done[waited], 1)[0])
+    at_a_time = float(np.median(np.diff(waited)))
+    # What a busy machine leaves unused is lost, and never is there more: the most is what there was.
+    on_credit = max(0.0, float(np.max(done[:half] - slope * ends[:half])) - at_a_time / 2)
+    rates = [float(np.ptp(part) / np.ptp(ends[part])) for part in np.array_split(waited, 2)]
+    spread = abs(rates[0] / rates[1] - 1)
     before = seen.took_ns[: max(0, int(on_credit) - 1)]
     slowed = len(before) >= _FEW and spread < _ALIKE and float(np.median(before)) * _SLOWER * slope < 1
-    return TimedBurst(1e9 * float(slope), on_credit, spread, before if slowed else seen.took_ns, slowed)
+    passed_ns = before if slowed else seen.took_ns
+    return TimedBurst(1e9 * slope, on_credit, at_a_time, spread, passed_ns, slowed)
