@@ -226,7 +226,8 @@ def test_a_verdict_follows_from_the_ratio_its_interval_and_the_models_error(
 ) -> None:
     interval = (ratio / (1 + width), ratio * (1 + width))
     verdict, least, most = load(ratio, interval, error).verdict, 1 - error / 100, 1 + error / 100
-    assert (verdict == AGREES) == (least <= ratio <= most)
+    is_rough = 100 * abs(ratio - 1) > 15
+    assert (verdict == AGREES) == (least <= ratio <= most and not is_rough)
     assert (verdict == SLOWER) == (interval[1] < least)
     assert (verdict == FASTER) == (interval[0] > most)
     assert verdict in (AGREES, SLOWER, FASTER, UNDECIDED)
@@ -259,7 +260,10 @@ def test_all_loads_together_are_said_in_a_sentence() -> None:
     slow = of(load(0.5, (0.4, 0.6)), load(1.0, None), load(0.25, None))
     assert slow == "It is slower than predicted in 2 of 3 loads (25 to 50 % of what was predicted)."
     assert "faster than predicted in 1 of 1 load (5 times what was predicted)" in of(load(5.0, None))
-    assert of(load(0.5, (0.3, 1.2))).startswith("Undecided in 1")
+    assert of(load(0.5, (0.3, 1.2))).startswith("Undecided in 1: the repeats differ too much")
+    # A box that has lost half its speed does not agree with a model that may be off by 63 %.
+    rough = of(load(0.5, (0.49, 0.51), 63.0), load(0.98, None, 63.0))
+    assert rough == "Undecided in 1: the model may be off by 63 %, and so says too little."
 
 
 STUDY = """

@@ -31,7 +31,8 @@ def probe(
         str | None, option("TREE", "In place of TARGET: a simulated array, to see what a probe makes of it.")
     ] = None,
     device: Annotated[
-        str | None, option("DEVICE", "With --sim: what its members are; by default those of --member.")
+        str | None,
+        option("DEVICE", "With --sim, and needed there: what its members are; by default those of --member."),
     ] = None,
     member: Annotated[str | None, option("DEVICE", "What the members are, a device's name or file; if known.")] = None,
     members: Annotated[str, option("N-N", "From how many members to how many.")] = "2-12",
@@ -39,7 +40,9 @@ def probe(
         str | None,
         option("DEVICE", "The device once more, if it may be overwritten: writes are asked too. With --sim: 'sim'."),
     ] = None,
-    budget: Annotated[str, option("TIME", "How long to measure at most.")] = "10min",
+    budget: Annotated[
+        str, option("TIME", "How long to measure a target at most; a simulated one takes its time.")
+    ] = "10min",
     out: Annotated[
         str | None, option("DIR", "Where a picture of the tests goes, as SVG and PNG.", "--out", "-o")
     ] = None,

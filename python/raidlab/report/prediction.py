@@ -87,8 +87,11 @@ def headline_of(one: Prediction) -> str:
         if loads:
             ratios = sorted(load.ratio for load in loads)
             said.append(f"{words} in {len(loads)} of {of} ({_range(ratios)} what was predicted)")
-    if one.counted(UNDECIDED):
-        said.append(f"undecided in {one.counted(UNDECIDED)}: the repeats differ too much, or are too few")
+    rough = [load.error_percent for load in one.loads if load.model_is_too_rough]
+    if rough:
+        said.append(f"undecided in {len(rough)}: the model may be off by {max(rough):g} %, and so says too little")
+    if unclear := one.counted(UNDECIDED) - len(rough):
+        said.append(f"undecided in {unclear}: the repeats differ too much, or are too few")
     sentence = "; ".join(said)
     causes = list(dict.fromkeys(cause.kind for cause in one.causes))
     more = f" and {len(causes) - _FIRST_CAUSES} more" if len(causes) > _FIRST_CAUSES else ""

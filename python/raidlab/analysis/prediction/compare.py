@@ -3,7 +3,8 @@
 Invariants:
 
 - A model is believed as far as its file says that it may be: the widest tolerance of its ``[[published]]`` figures of
-  the same kind of work. What lies within is agreement.
+  the same kind of work. What lies within is agreement, unless it is further off than a fit may be that passed: a model
+  that may be off by half agrees with a box that has lost half its speed, and tells nothing of it.
 - What lies outside is called slower or faster only where the repeats show it: where their interval does, too.
 - A ratio is one of speed: below 1 what was measured is slower, be it a rate or a response time.
 """
@@ -19,6 +20,7 @@ from raidlab.analysis.metrics import Analysis, Point
 from raidlab.analysis.prediction.causes import Cause, Evidence, causes_of
 from raidlab.results.facts import DeviceSheet, SheetFigure
 from raidlab.stats import compare_unpaired
+from raidlab.study.device import MOST_FIT_ERROR_PERCENT
 from raidlab.study.schema import Array
 from raidlab.study.workload import Workload
 
@@ -53,14 +55,20 @@ class PredictedLoad:
 
     @property
     def verdict(self) -> str:
-        """``agrees``, ``slower``, ``faster``; ``undecided`` where the repeats do not show on which side it lies."""
+        """``agrees``, ``slower``, ``faster``; ``undecided`` where repeats, or so rough a model, do not show which."""
         least, most = 1 - self.error_percent / 100, 1 + self.error_percent / 100
         low, high = self.interval or (self.ratio, self.ratio)
         if least <= self.ratio <= most:
-            return AGREES
+            return UNDECIDED if self.model_is_too_rough else AGREES
         if self.ratio < least:
             return SLOWER if high < least else UNDECIDED
         return FASTER if low > most else UNDECIDED
+
+    @property
+    def model_is_too_rough(self) -> bool:
+        """Whether it lies within what the model may be off, and further off than a fit may be that passed."""
+        off_percent = 100 * abs(self.ratio - 1)
+        return MOST_FIT_ERROR_PERCENT < off_percent <= self.error_percent
 
 
 @dataclass(frozen=True)
