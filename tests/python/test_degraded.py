@@ -8,11 +8,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from raidlab.analysis.bad_days import bad_days
 from raidlab.analysis.checks import run_checks
 from raidlab.analysis.metrics.comparable import refusals
 from raidlab.api import analyse, run_study
+from raidlab.cli.app import app
 from raidlab.errors import InputError
 from raidlab.report import render
 from raidlab.report.bad_days import headline, notes, rows_of, span, terabytes
@@ -184,6 +186,36 @@ def test_a_member_fails_is_replaced_and_the_run_ends_when_it_is_whole(bad_day: R
     assert day.hours_a_tb == pytest.approx(1e12 / (64 * 2**20 / day.rebuild_s) / 3600, rel=1e-6)
     assert len(day.repeats[0].series) >= 12
     assert (day.fatal, day.others) == ((0, 1, 3, 4), 4)
+
+
+def test_of_requests_that_arrive_the_share_of_those_is_kept(tmp_path: Path) -> None:
+    """Two a second are far from busy: what was served before the failure is chance, and says nothing of the array."""
+    file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
+    text = file.read_text(encoding="utf-8").replace("missing = [2]", BAD_DAY)
+    text = text.replace("depths = [1]", "open = { rates_per_s = [20] }")
+    text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "100s" }')
+    file.write_text(text.replace("read_us = 100, write_us = 100", "read_us = 8000, write_us = 8000"), encoding="utf-8")
+    run = run_study(file, out=tmp_path / "runs")
+    (day,) = bad_days(analyse(run))
+    rebuilding = day.phase("rebuilding")
+    assert rebuilding is not None and rebuilding.requests_per_s is not None
+    assert day.kept_percent("rebuilding") == pytest.approx(100 * rebuilding.requests_per_s / 20)
+    status, text = shown_of(run)
+    assert status == 0 and "of rebuild at the throttle md" in " ".join(text.split())
+
+
+def shown_of(run: Run) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["results", "show", str(run.folder)])
+    return result.exit_code, result.stdout
+
+
+def test_a_rebuild_into_a_distributed_spare_is_told_as_one(tmp_path: Path) -> None:
+    file = _study(tmp_path, "declustered(7, width=3, spares=1, chunk=64KiB)", [2])
+    text = file.read_text(encoding="utf-8").replace("missing = [2]", BAD_DAY)
+    text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "100s" }')
+    file.write_text(text, encoding="utf-8")
+    findings = {one.check: one for one in run_checks(analyse(run_study(file, out=tmp_path / "runs")))}
+    assert "was rebuilt into a distributed spare in" in findings["rebuild"].evidence
 
 
 def test_what_a_throttle_asks_for_decides_only_where_a_rebuild_has_just_that(bad_day: Run) -> None:

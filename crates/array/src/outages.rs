@@ -160,6 +160,9 @@ pub struct RebuildResult {
     /// The one before it had too many read errors.
     #[serde(skip)]
     pub has_worn_out: bool,
+    /// What it held goes to a distributed spare, not to a new member.
+    #[serde(skip)]
+    pub in_spare: bool,
     /// Places that it was rebuilt without, since too little could be read of the others there.
     #[serde(skip)]
     pub lost_places: u64,
@@ -251,13 +254,15 @@ struct Place {
     whole_at: Option<Instant>,
     stopped_at: Option<Instant>,
     has_worn_out: bool,
+    in_spare: bool,
     lacks: BadBlockCounts,
 }
 
 impl Place {
     fn of(leaf: LeafId) -> Place {
         let lacks = BadBlockCounts::default();
-        Place { leaf, failed_at: None, begun_at: None, whole_at: None, stopped_at: None, has_worn_out: false, lacks }
+        let (has_worn_out, in_spare) = (false, false);
+        Place { leaf, failed_at: None, begun_at: None, whole_at: None, stopped_at: None, has_worn_out, in_spare, lacks }
     }
 }
 
@@ -527,7 +532,7 @@ impl Outages {
                 let Some(RebuildSpec { throttle, .. }) = self.rebuild else { return Befallen::Nothing };
                 let Ok(is_new) = begin_rebuild(array, now, leaf, throttle) else { return Befallen::Nothing };
                 if let Some(place) = self.place(leaf) {
-                    place.begun_at = Some(now);
+                    (place.begun_at, place.in_spare) = (Some(now), !is_new);
                 }
                 if !is_new {
                     return Befallen::Nothing;
@@ -554,7 +559,7 @@ impl Outages {
     /// How far every place has come at `now`; `sectors` says how many a member has.
     pub fn results(&self, now: Instant, array: &Array, sectors: impl Fn(LeafId) -> u64) -> Vec<RebuildResult> {
         let sector_bytes = u64::from(array.layout().sector_bytes());
-        let of = |&Place { leaf, failed_at, begun_at, whole_at, stopped_at, has_worn_out, lacks }: &Place| {
+        let of = |&Place { leaf, failed_at, begun_at, whole_at, stopped_at, has_worn_out, in_spare, lacks }: &Place| {
             let member_sectors = sectors(leaf) - array.layout().data_offset(leaf);
             let valid = array.spare_of(leaf).map_or(0, |(_, valid)| valid).max(array.member(leaf).valid);
             let lacks = if whole_at.is_some() { lacks } else { array.bad_blocks(leaf) };
@@ -569,6 +574,7 @@ impl Outages {
                 is_over: whole_at.is_some(),
                 stopped_ns: stopped_at.filter(|_| whole_at.is_none()).map(Instant::as_ns),
                 has_worn_out,
+                in_spare,
                 lost_places: lacks.entries,
                 lost_bytes: lacks.sectors * sector_bytes,
             }

@@ -173,9 +173,10 @@ fn rebuild_check(rebuild: &RebuildResult) -> Value {
     let percent = 100.0 * f64_from(rebuilt_bytes) / f64_from(member_bytes.max(1));
     let why = if rebuild.has_worn_out { " for its read errors" } else { "" };
     let failed = failed_ns.map_or(String::new(), |ns| format!(" failed at {:.1} s{why},", s(ns)));
+    let into = if rebuild.in_spare { " into a distributed spare" } else { "" };
     if let Some(at) = rebuild.stopped_ns {
         let evidence = format!(
-            "DATA LOST: member {leaf}{failed} was rebuilt up to {percent:.1} %; its rebuild stopped at {:.1} s, for too \
+            "DATA LOST: member {leaf}{failed} was rebuilt{into} up to {percent:.1} %; its rebuild stopped at {:.1} s, for too \
              little can be read of the others there.",
             s(at)
         );
@@ -184,9 +185,9 @@ fn rebuild_check(rebuild: &RebuildResult) -> Value {
     let evidence = match (failed_ns, begun_ns) {
         (None, None) => format!("Member {leaf} was to fail after the run was over."),
         (Some(_), None) => format!("Member {leaf}{failed} and none took its place."),
-        _ if rebuild.is_over => format!("Member {leaf}{failed} was rebuilt in {seconds:.1} s ({mb:.0} MB, {rate:.1} MB/s)."),
+        _ if rebuild.is_over => format!("Member {leaf}{failed} was rebuilt{into} in {seconds:.1} s ({mb:.0} MB, {rate:.1} MB/s)."),
         _ => format!(
-            "Member {leaf}{failed} was rebuilt up to {percent:.1} % in {seconds:.1} s ({rate:.1} MB/s) when the run was over."
+            "Member {leaf}{failed} was rebuilt{into} up to {percent:.1} % in {seconds:.1} s ({rate:.1} MB/s) when the run was over."
         ),
     };
     let verdict = if failed_ns.is_none() && begun_ns.is_none() { "WARN" } else { "PASS" };
@@ -292,9 +293,13 @@ fn sat_out_check(SatOut { leaf, begun_ns, ended_ns, mean_ns, peers_ns }: &SatOut
 /// What could not be read of members, and what became of it.
 fn unreadable_check(UnreadableResult { bytes, repaired_bytes, left_bytes }: UnreadableResult, failed: u64) -> Value {
     let kib = |bytes: u64| f64_from(bytes) / 1024.0;
+    let others = match bytes.saturating_sub(repaired_bytes + left_bytes) {
+        0 => String::new(),
+        rest => format!("; the other {:.0} KiB were written over, or went with their member", kib(rest)),
+    };
     let evidence = format!(
         "{:.0} KiB of members could not be read. {:.0} KiB were met by requests and written anew from the other members; \
-         {:.0} KiB still cannot be read. Requests failed: {failed}.",
+         {:.0} KiB still cannot be read{others}. Requests failed: {failed}.",
         kib(bytes),
         kib(repaired_bytes),
         kib(left_bytes)

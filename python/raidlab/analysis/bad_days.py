@@ -145,9 +145,14 @@ class BadDay:
         return next((phase for phase in self.phases if phase.name == name), None)
 
     def kept_percent(self, name: str) -> float | None:
-        """Throughput in a phase as a share of that before the failure; None where either is too short to tell."""
+        """Throughput in a phase as a share of that before the failure; None where either is too short to tell.
+
+        Of requests that arrive whatever the array does it is the share of those: what arrived before is chance.
+        """
         pairs = self._rates(name)
         before, phase = self.phase(BEFORE), self.phase(name)
+        if pairs and phase is not None and phase.requests_per_s is not None and self.point.rate_per_s:
+            return 100 * phase.requests_per_s / self.point.rate_per_s
         if not pairs or before is None or phase is None or not before.mb_s or phase.mb_s is None:
             return None
         return 100 * phase.mb_s / before.mb_s
@@ -163,10 +168,13 @@ class BadDay:
         found, least = [], LEAST_SECONDS if len(self.repeats) == 1 else 1
         for day in self.repeats:
             both = (day.phase(name), day.phase(BEFORE))
-            rates = [phase.mb_s for phase in both if phase is not None and phase.seconds >= least]
-            if len(rates) < len(both) or not all(rates):
+            phases = [phase for phase in both if phase is not None and phase.seconds >= least]
+            if self.point.rate_per_s and day.phase(name) in phases:
+                found.append((phases[0].requests_per_s or 0.0, self.point.rate_per_s))
+                continue
+            if len(phases) < len(both) or not all(phase.mb_s for phase in phases):
                 return []
-            found.append((rates[0] or 0.0, rates[1] or 0.0))
+            found.append((phases[0].mb_s or 0.0, phases[1].mb_s or 0.0))
         return found
 
     @property

@@ -56,18 +56,23 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
             out.print(Text("\n".join(wrapped(cost)), style="dim"))
     print_findings(out, findings)
     print_predictions(out, analysis, findings)
-    rows = rows_of(analysis)
-    for row in rows:
-        for line in wrapped(f"{row.array}, {row.workload}, {row.level}: {row.sentence}", hanging=2):
-            out.print(Text(line))
-    for note in notes(rows) if rows else ():
-        out.print(Text("\n".join(wrapped(note)), style="dim"))
+    print_bad_days(out, analysis)
     if analysis.run.study.compare:
         margins = margins_of_run(analysis, findings)
         for answer in answers(analysis, findings):
             said = f"{answer.caution} {answer.sentence}".strip()
             out.print(Text(f"\n{answer.title}: ", style="bold").append(Text(said, style="not bold")))
             _print_margins(out, answer, [one for one in margins if one.target == answer.target])
+
+
+def print_bad_days(out: Console, analysis: Analysis) -> None:
+    """Print what the day was like of every array that lost a member, or had one rebuilt."""
+    rows = rows_of(analysis)
+    for row in rows:
+        for line in wrapped(f"{row.array}, {row.workload}, {row.level}: {row.sentence}", hanging=2):
+            out.print(Text(line))
+    for note in notes(rows) if rows else ():
+        out.print(Text("\n".join(wrapped(note)), style="dim"))
 
 
 def _print_margins(out: Console, answer: TableAnswer, margins: list[BestMargins]) -> None:

@@ -21,7 +21,7 @@ from raidlab.analysis.checks.incomplete import ended_words
 from raidlab.analysis.metrics import Analysis, Comparison, Point
 from raidlab.analysis.metrics.relative_throughput import share_basis
 from raidlab.cli.blocks import Blocks
-from raidlab.cli.output import VERDICT_STYLE, print_findings, print_tables, short
+from raidlab.cli.output import VERDICT_STYLE, print_bad_days, print_findings, print_tables, short
 from raidlab.cli.terminal import console
 from raidlab.published.compare import PublishedComparison
 from raidlab.report.answer import PER_WORDS, Clause
@@ -52,6 +52,7 @@ def print_report(analysis: Analysis, findings: list[Finding], published: Publish
         out.print(_wrapped(f"{target_title(analysis, one.target)}: {one.sentence}."))
     for card in cards_of(analysis, worst_first, has_published=standing is not None or bool(conclusions)):
         _print_card(out, card)
+    print_bad_days(out, analysis)
     blocks = Blocks.of(sys.stdout.encoding)
     for target in dict.fromkeys(point.target for point in analysis.points):
         out.print(Text(f"\n{target_title(analysis, target)}", style="bold"))

@@ -117,6 +117,8 @@ def _cells(day: BadDay) -> dict[str, str]:
 def _sentence(day: BadDay) -> str:
     """What the day was like: what is kept, for how long, at what risk."""
     if not day.risk_s and not day.losses:
+        if day.rebuilt_bytes:
+            return "all of it fell into the warm-up, of which no second is recorded."
         return "the run was over before a member failed."
     throttle, said = f" at the throttle {day.throttle.kind}" if day.throttle else "", []
     for name, words in ((REBUILDING, f"of rebuild{throttle}"), (DEGRADED, "without the lost member")):
