@@ -14,7 +14,7 @@ from raidlab.analysis.metrics import Analysis
 
 NAME = "engine"
 # Checks of the engine that have a file here.
-OF_THEIR_OWN = {"content", "data_loss", "lateness", "rebuild", "replay", "scrub", "unreadable"}
+OF_THEIR_OWN = {"content", "data_loss", "lateness", "rebuild", "replay", "sat_out", "scrub", "unreadable"}
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -36,11 +36,12 @@ def summed_up(analysis: Analysis, names: set[str]) -> Iterator[Finding]:
     for (name, target), rows in grouped.items():
         worst = max(rows, key=lambda row: SEVERITY.get(row["verdict"], 0))
         verdict = worst["verdict"]
+        known = len({row["cell"] for row in rows})
         if verdict == PASS:
-            yield Finding(name, target, PASS, f"Passed in all {len(rows)} cells. {worst['evidence']}")
+            yield Finding(name, target, PASS, f"Passed in all {known} cells. {worst['evidence']}")
             continue
-        affected = sum(1 for row in rows if row["verdict"] == verdict)
+        affected = len({row["cell"] for row in rows if row["verdict"] == verdict})
         cell = cells.row(by_predicate=pl.col("cell") == worst["cell"], named=True)
         where = f"{cell['array']}, {cell['workload']}, {cell['load']} {cell['depth'] or ''}".rstrip()
-        evidence = f"{affected} of {len(rows)} cells; for one, {where}: {worst['evidence'].removesuffix('.')}."
+        evidence = f"{affected} of {known} cells; for one, {where}: {worst['evidence'].removesuffix('.')}."
         yield Finding(name, target, verdict, evidence, worst["mend"] or "")
