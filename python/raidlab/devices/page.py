@@ -214,11 +214,13 @@ def _table(device: str, model: DeviceModel) -> Iterator[Figure]:
         scale = alt.Scale(type="log", base=2)
         panels.append(_lines(marks, f"random {op}s", "queue depth", "median service (ms)", scale, is_log=True))
     if panels:
+        of = "The rows of its table" if len(rows) == len(_rows(model)) else f"{len(rows)} of {len(_rows(model))} rows"
         yield Figure(
             "device",
             key_of("device", device, "measured"),
             "What was measured",
-            "The rows of its table: the median time of requests in service, by size and by how many were outstanding.",
+            f"{of}, those of random requests anywhere: the median time in service, by size and by how many were "
+            "outstanding. Others, of streams, mixes and near requests, are in the file.",
             tuple(panels),
         )
 
