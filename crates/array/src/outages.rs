@@ -743,7 +743,8 @@ fn check_members(leaves: usize, missing: &[LeafId], events: &[MemberEventSpec]) 
 pub fn too_many_missing(layout: &Layout, missing: &[LeafId]) -> SpecError {
     let accepted = match layout.tolerance() {
         0 => "[]".to_string(),
-        n => format!("any {n}"),
+        1 => "[] or one of the members, such as [0]".to_string(),
+        n => format!("at most {n} members whichever they are, or more that it bears"),
     };
     let (names, bears) = (named(missing), borne(layout.tolerance()));
     let message = format!("{names} cannot be missing: this array bears {bears}; accepted: {accepted}");
@@ -758,7 +759,7 @@ fn named(members: &[LeafId]) -> String {
 fn borne(tolerance: usize) -> String {
     match tolerance {
         0 => "no failure".to_string(),
-        1 => "the loss of any 1 member".to_string(),
+        1 => "the loss of any one member".to_string(),
         n => format!("the loss of any {n} members"),
     }
 }

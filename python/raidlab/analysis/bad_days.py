@@ -1,10 +1,10 @@
-"""What clients had before a member failed, without it, while another was rebuilt, and after.
+"""What clients had before a member failed or was slow, meanwhile, while another was rebuilt, and after.
 
 Invariants:
 
-- Phases are told apart by what the engine noted (table ``rebuilds``). An array rebuilds while any new member does; it
-  is degraded while one has failed and none is rebuilt, nor ever will be; it is well again after that, also until the
-  next one fails.
+- Phases are told apart by what the engine noted (table ``rebuilds``), and by when the study makes members slow. An
+  array rebuilds while any new member does; it is degraded while one has failed and none is rebuilt, nor ever will be;
+  it has a slow member while none of its members is gone; it is well again after that, also until the next one fails.
 - What larger members would take is reckoned from rebuilds that came to their end alone.
 - A phase has the seconds of the run's clock that lie wholly within it, so that none counts twice; one without any has
   no figures. A second in which nothing completed is a second.
@@ -16,10 +16,10 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import ceil
 
 import numpy as np
@@ -30,11 +30,12 @@ from raidlab.analysis.metrics import Analysis, Point
 from raidlab.analysis.model.access_count import bears
 from raidlab.histogram import Histogram
 from raidlab.stats import mean_interval, ratio_interval
-from raidlab.study.schema import MdThrottle, RateThrottle, Throttle
+from raidlab.study.schema import MdThrottle, MemberEvent, RateThrottle, Throttle
 
-BEFORE, DEGRADED, REBUILDING, AFTER = "before", "degraded", "rebuilding", "after"
-PHASES = (BEFORE, DEGRADED, REBUILDING, AFTER)
+BEFORE, SLOW, DEGRADED, REBUILDING, AFTER = "before", "slow member", "degraded", "rebuilding", "after"
+PHASES = (BEFORE, SLOW, DEGRADED, REBUILDING, AFTER)
 NS_PER_S = 1_000_000_000
+_NEVER_NS = 1 << 63
 # More points than this are wider than a picture.
 MOST_STRETCHES = 120
 # Of fewer seconds of a single repeat no share is given; where there are more, their interval says what it is worth.
@@ -119,7 +120,7 @@ class Day:
 
 @dataclass(frozen=True)
 class BadDay:
-    """One array under one load, through the failure of members and their rebuild."""
+    """One array under one load, through slow members, the failure of members and their rebuild."""
 
     point: Point
     repeats: tuple[Day, ...]
@@ -282,28 +283,27 @@ class BadDay:
 
 
 def bad_days(analysis: Analysis) -> list[BadDay]:
-    """The bad days of a run, in the order of its points; none where no member fails or is rebuilt."""
-    if analysis.run.rebuilds.is_empty():
-        return []
+    """The bad days of a run, in the order of its points; none where no member is slow, fails or is rebuilt."""
     arrays = {array.name: array for array in analysis.run.study.array}
     found = []
     for point in analysis.points:
-        days = tuple(day for cell in point.cells if (day := _day(analysis, point, cell)) is not None)
+        rebuild, events = arrays[point.array].rebuild, arrays[point.array].events
+        days = tuple(day for cell in point.cells if (day := _day(analysis, point, cell, events)) is not None)
         if point.is_swept and days:
-            rebuild = arrays[point.array].rebuild
             found.append(BadDay(point, days, None if rebuild is None else rebuild.throttle))
     return found
 
 
-def _day(analysis: Analysis, point: Point, cell: int) -> Day | None:
+def _day(analysis: Analysis, point: Point, cell: int, events: Sequence[MemberEvent]) -> Day | None:
     mine = pl.col("cell") == cell
     places = [_Place(*row) for row in analysis.run.rebuilds.filter(mine).select(_PLACE).iter_rows()]
     seconds = analysis.run.snapshots.filter(mine).sort("time_ns")
-    if not places or seconds.is_empty():
+    slow = list(_slow_times(events, places))
+    if not (places or slow) or seconds.is_empty():
         return None
     # The last second is cut short by the end of the run.
     end_ns = max(0, int(seconds["time_ns"][-1]) - NS_PER_S)
-    spans = _spans(places, end_ns)
+    spans = _spans(places, slow, end_ns)
     counts = analysis.run.snapshot_histograms.filter(mine)
     lost = losses_among(analysis.run.checks.filter(mine))["evidence"].to_list()
     return Day(
@@ -359,13 +359,24 @@ def _marks(places: Iterable[_Place]) -> list[int]:
     return sorted({time for time in times if time is not None})
 
 
-def _spans(places: list[_Place], end_ns: int) -> dict[str, list[tuple[int, int]]]:
+def _slow_times(events: Sequence[MemberEvent], places: list[_Place]) -> Iterator[tuple[int, int]]:
+    """When a member is slow: until it is as fast as ever, becomes slow anew, fails, or the run is over."""
+    for event in events:
+        if event.slow is None or event.times == 1:
+            continue
+        ends = [other.at for other in events if other.slow == event.slow]
+        ends += [time for place in places if place.leaf == event.slow for time in _times_of(place) if time is not None]
+        yield event.at, min((end for end in ends if end > event.at), default=_NEVER_NS)
+
+
+def _spans(places: list[_Place], slow: list[tuple[int, int]], end_ns: int) -> dict[str, list[tuple[int, int]]]:
     """By phase, when it begins and ends; those that there were not are left out."""
-    marks = [0, *(mark for mark in _marks(places) if 0 < mark < end_ns), end_ns]
+    times = sorted({*_marks(places), *chain.from_iterable(slow)})
+    marks = [0, *(mark for mark in times if 0 < mark < end_ns), end_ns]
     found: dict[str, list[tuple[int, int]]] = {}
     last = ""
     for begin, end in pairwise(marks):
-        name = _name_at(places, begin)
+        name = _name_at(places, slow, begin)
         if name == last:
             found[name][-1] = (found[name][-1][0], end)
         elif end > begin:
@@ -374,12 +385,15 @@ def _spans(places: list[_Place], end_ns: int) -> dict[str, list[tuple[int, int]]
     return found
 
 
-def _name_at(places: list[_Place], at_ns: int) -> str:
+def _name_at(places: list[_Place], slow: list[tuple[int, int]], at_ns: int) -> str:
     if any(place.is_rebuilt(at_ns) for place in places):
         return REBUILDING
     if any(place.is_gone(at_ns) for place in places):
         return DEGRADED
-    return AFTER if any(place.whole_ns is not None and place.whole_ns <= at_ns for place in places) else BEFORE
+    if any(begin <= at_ns < end for begin, end in slow):
+        return SLOW
+    ends = [*(place.whole_ns for place in places), *(end for _, end in slow)]
+    return AFTER if any(end is not None and end <= at_ns for end in ends) else BEFORE
 
 
 def _most_gone(places: list[_Place], missing: list[int]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from raidlab.analysis.bad_days import BEFORE, DEGRADED, PHASES, REBUILDING, BadDay, bad_days
+from raidlab.analysis.bad_days import BEFORE, DEGRADED, PHASES, REBUILDING, SLOW, BadDay, bad_days
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.bad_days import deepest
 from raidlab.report.figures.words import number
@@ -43,14 +43,20 @@ class BadDayRow:
     """The rate that its throttle asks for, if the rebuild was slower."""
     bears: str
     """How many of the other members might have failed meanwhile without loss of data, each by itself."""
+    bears_any: bool
+    """Whether any of them might, while it had lost one."""
+    slow_percent: float | None
+    """The share of throughput that is kept with a slow member."""
     cells: dict[str, str]
     """By phase: throughput, its share of that before, and p99."""
     sentence: str
 
 
 def rows_of(analysis: Analysis) -> list[BadDayRow]:
-    """A row for each array that lost a member, or had one rebuilt, at the heaviest load of each workload."""
-    return [_row(day) for day in deepest(bad_days(analysis))]
+    """A row for each array that had a slow member, lost one or had one rebuilt, at its heaviest load."""
+    days = deepest(bad_days(analysis))
+    phases = [name for name in PHASES if name != SLOW or any(day.phase(SLOW) for day in days)]
+    return [_row(day, phases) for day in days]
 
 
 def span(seconds: float, interval: tuple[float, float] | None = None) -> str:
@@ -61,7 +67,7 @@ def span(seconds: float, interval: tuple[float, float] | None = None) -> str:
     return f"{format_number(seconds / unit_s)} {unit}{f' ({low} to {high})' if low != high else ''}"
 
 
-def _row(day: BadDay) -> BadDayRow:
+def _row(day: BadDay, phases: list[str]) -> BadDayRow:
     point, hours, fatal = day.point, day.hours_a_tb, day.fatal
     return BadDayRow(
         point.target,
@@ -70,7 +76,7 @@ def _row(day: BadDay) -> BadDayRow:
         point.level,
         len(day.repeats),
         day.risk_s,
-        "data lost" if day.losses else f"{'' if day.is_whole else 'over '}{span(day.risk_s, day.risk_interval)}",
+        _risk(day),
         day.is_whole,
         bool(day.losses),
         span(day.rebuild_s) if day.rebuild_s is not None else _unfinished(day),
@@ -79,9 +85,17 @@ def _row(day: BadDay) -> BadDayRow:
         day.floor_kib_s,
         day.missed_kib_s,
         "" if fatal is None or not day.risk_s else f"{day.others - len(fatal)} of {day.others}",
-        _cells(day),
+        fatal == () and day.risk_s > 0,
+        day.kept_percent(SLOW),
+        _cells(day, phases),
         _sentence(day),
     )
+
+
+def _risk(day: BadDay) -> str:
+    if day.losses:
+        return "data lost"
+    return f"{'' if day.is_whole else 'over '}{span(day.risk_s, day.risk_interval)}" if day.risk_s else "none"
 
 
 def _unfinished(day: BadDay) -> str:
@@ -101,9 +115,9 @@ def _kept(day: BadDay, name: str) -> str | None:
     return f"{kept:.0f} %" + ("" if interval is None else f" ({interval[0]:.0f} to {interval[1]:.0f})")
 
 
-def _cells(day: BadDay) -> dict[str, str]:
+def _cells(day: BadDay, phases: list[str]) -> dict[str, str]:
     found = {}
-    for name in PHASES:
+    for name in phases:
         phase = day.phase(name)
         kept = _kept(day, name) if name != BEFORE else None
         share = "" if kept is None else f", {kept}"
@@ -116,16 +130,9 @@ def _cells(day: BadDay) -> dict[str, str]:
 
 def _sentence(day: BadDay) -> str:
     """What the day was like: what is kept, for how long, at what risk."""
+    keeps = _keeps(day)
     if not day.risk_s and not day.losses:
-        if day.rebuilt_bytes:
-            return "all of it fell into the warm-up, of which no second is recorded."
-        return "the run was over before a member failed."
-    throttle, said = f" at the throttle {day.throttle.kind}" if day.throttle else "", []
-    for name, words in ((REBUILDING, f"of rebuild{throttle}"), (DEGRADED, "without the lost member")):
-        phase, kept = day.phase(name), _kept(day, name)
-        if phase is not None and kept is not None:
-            said.append(f"{kept} during {span(day.length_s(name))} {words}{_slower(day, name)}")
-    keeps = f"keeps {' and '.join(said)}; " if said else ""
+        return f"{keeps}{_unharmed(day)}."
     if day.losses:
         often = f" So in {len(day.losses)} of {len(day.repeats)} repeats." if len(day.repeats) > 1 else ""
         return f"{day.losses[0]}{often}{f' It {keeps[:-2]}.' if keeps else ''}"
@@ -133,6 +140,29 @@ def _sentence(day: BadDay) -> str:
     never = "nothing took its place" if day.throttle is None else f"the run was over before it was whole{came}"
     end = "" if day.is_whole else f" ({never})"
     return f"{keeps}at risk for {span(day.risk_s, day.risk_interval)}{end}{_further(day)}."
+
+
+def _keeps(day: BadDay) -> str:
+    """What is kept of throughput while something was wrong; nothing where that was too short to tell."""
+    throttle, said = f" at the throttle {day.throttle.kind}" if day.throttle else "", []
+    for name, words in (
+        (REBUILDING, f"of rebuild{throttle}"),
+        (DEGRADED, "without the lost member"),
+        (SLOW, "with a slow member"),
+    ):
+        phase, kept = day.phase(name), _kept(day, name)
+        if phase is not None and kept is not None:
+            said.append(f"{kept} during {span(day.length_s(name))} {words}{_slower(day, name)}")
+    return f"keeps {' and '.join(said)}; " if said else ""
+
+
+def _unharmed(day: BadDay) -> str:
+    """Why nothing was at risk."""
+    if day.rebuilt_bytes:
+        return "all of it fell into the warm-up, of which no second is recorded"
+    if day.phase(SLOW) is not None:
+        return "no member was lost"
+    return "the run was over before anything befell a member"
 
 
 def _further(day: BadDay) -> str:
@@ -155,16 +185,21 @@ def _names(members: tuple[int, ...]) -> str:
 
 
 def headline(rows: list[BadDayRow]) -> str:
-    """Who is at risk the shortest and the longest, in a sentence; of a single array all that is said of it."""
+    """Who is at risk the shortest and the longest, and what slow members cost; of a single array all that is said."""
     if len(rows) == 1:
         return f"{rows[0].array} {rows[0].sentence}"
     lost, kept = ([row for row in rows if row.is_lost is is_lost] for is_lost in (True, False))
     names = ", ".join(dict.fromkeys(row.array for row in lost))
     said = [f"Data lost: {names}."] if lost else []
-    if kept:
+    if kept := [row for row in kept if row.risk_s]:
         ends = [chosen(kept, key=lambda row: row.risk_s) for chosen in (min, max)]
         told = dict.fromkeys(f"{'' if row.is_whole else 'over '}{span(row.risk_s)} ({row.array})" for row in ends)
         said.append(f"At risk for {' to '.join(told)} after a failure.")
+        bearing = dict.fromkeys(row.array for row in kept if row.bears_any)
+        said += [f"Any one more member may fail meanwhile: {', '.join(bearing)}."] if bearing else []
+    if slow := [(row.slow_percent, row.array) for row in rows if row.slow_percent is not None]:
+        told = dict.fromkeys(f"{percent:.0f} % ({array})" for percent, array in (min(slow), max(slow)))
+        said.append(f"With a slow member {' to '.join(told)} of throughput is kept.")
     return " ".join(said)
 
 

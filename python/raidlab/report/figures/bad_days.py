@@ -1,7 +1,7 @@
-"""Throughput and p99 through the failure of a member and its rebuild, with the phases shaded.
+"""Throughput and p99 through slow members, the failure of a member and its rebuild, with the phases shaded.
 
-Drawn of every array that loses a member or has one rebuilt, for the deepest load of each workload; in two panels, for
-what clients get and for how long they wait are read against each other.
+Drawn of every array that has a slow member, loses one or has one rebuilt, for the deepest load of each workload; in two
+panels, for what clients get and for how long they wait are read against each other.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import altair as alt
 
-from raidlab.analysis.bad_days import DEGRADED, REBUILDING, BadDay, Phase, bad_days
+from raidlab.analysis.bad_days import DEGRADED, REBUILDING, SLOW, BadDay, Phase, bad_days
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered, most_of, upward
 from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
@@ -18,7 +18,12 @@ from raidlab.report.figures.style import colours_of
 from raidlab.report.figures.words import number
 
 KIND = "bad_days"
-_SHADES = {DEGRADED: "#E69F00", REBUILDING: "#56B4E9"}
+_SHADES = {SLOW: "#F0E442", DEGRADED: "#E69F00", REBUILDING: "#56B4E9"}
+_SHADED = {
+    SLOW: "with a slow member",
+    DEGRADED: "without the member that was lost",
+    REBUILDING: "while a new one is rebuilt",
+}
 _HEIGHT = 150
 _LEAST_STRETCHES = 3
 
@@ -33,8 +38,8 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
 
 
 def _is_drawn(day: BadDay) -> bool:
-    """Whether there is something to see: a member that was lost before the run was over, and enough seconds."""
-    return len(day.repeats[0].series) >= _LEAST_STRETCHES and day.repeats[0].risk_s > 0
+    """Whether there is something to see: a member slow or lost before the run was over, and enough seconds."""
+    return len(day.repeats[0].series) >= _LEAST_STRETCHES and any(map(day.repeats[0].phase, _SHADES))
 
 
 def deepest(days: list[BadDay]) -> list[BadDay]:
@@ -52,7 +57,8 @@ def _caption(days: list[BadDay]) -> str:
     each = f"{lengths[0]} to {lengths[-1]} s" if len(lengths) > 1 else f"{lengths[0]} s"
     return (
         f"What clients get (left), and p99 of how long they wait for it (right), in steps of {each}. "
-        "Shaded: without the member that was lost, and while a new one is rebuilt; before and after it is whole."
+        f"Shaded: {', '.join(words for name, words in _SHADED.items() if any(day.phase(name) for day in days))}; "
+        "before and after it is well."
         f"{' Of the first repeat.' if any(len(day.repeats) > 1 for day in days) else ''}"
     )
 
