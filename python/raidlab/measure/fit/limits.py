@@ -152,13 +152,11 @@ def _limit(op: Op, unit: Unit, loops: Sequence[Measured], value: Callable[[Measu
         return None
     burst = round(1 / waiting)
     # A turn begins when a request ends, and most end in a burst: it holds half a burst too many.
-    values = sorted(value(one) * (1 - len(one.turns) * burst / 2 / one.requests) for one in at)
-    longest = max((turn for one in at for turn in one.turns), key=lambda turn: turn.elapsed_ns)
-    kept = 1 - burst / 2 / longest.requests
-    per_s = kept * longest.rate_per_s * (longest.situation.size_bytes / 1e6 if unit == "mb_s" else 1)
+    values = [value(one) * (1 - len(one.turns) * burst / 2 / one.requests) for one in at]
+    per_s = float(np.average(values, weights=[sum(turn.elapsed_ns for turn in one.turns) for one in at]))
     if unit == "mb_s":
         burst *= int(median(one.situation.size_bytes for one in shallow))
-    return RateLimit(op, unit, per_s, (values[0], values[-1]), burst, tuple(at))
+    return RateLimit(op, unit, per_s, (min(values), max(values)), burst, tuple(at))
 
 
 def _is_alike(one: float, other: float) -> bool:
