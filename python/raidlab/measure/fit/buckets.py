@@ -35,6 +35,8 @@ _MOST_REST_NS = 10_000_000_000
 _LEAST_REST_NS = 1_000_000_000
 # Fewer are no burst.
 _FEW = 8
+# So many bursts at most, of which two must agree.
+_BURSTS = 3
 # What took more than this share of the time between requests waited.
 _WAITED = 0.5
 
@@ -125,8 +127,7 @@ def rate_buckets(subject: TimedSubject, op: Op, seed: int) -> FoundBuckets | Non
     large = _confirmed_burst(subject, op, *_LARGE, seed)
     if large is None:
         return None
-    refilled_ns = int(1.2e9 * large.on_credit / large.per_s) if large.slowed else 0
-    subject.rest(_rest_ns(refilled_ns))
+    subject.rest(_rest_ns(_refilled_ns(large)))
     small = _confirmed_burst(subject, op, *_SMALL, seed)
     if small is None:
         return None
@@ -179,20 +180,37 @@ def _limit(op: Op, burst: TimedBurst, size_bytes: int | None) -> RateLimit:
 
 
 def _confirmed_burst(subject: TimedSubject, op: Op, size_bytes: int, count: int, seed: int) -> TimedBurst | None:
-    """A burst that slowed down only if the one after a rest does, to the same rate and after as many."""
-    seen = _burst(subject, op, size_bytes, count, seed)
-    if seen is None or not seen.slowed:
-        return seen
-    refilled_ns = int(1.2e9 * seen.on_credit / seen.per_s)
-    subject.rest(_rest_ns(refilled_ns))
-    again = _burst(subject, op, size_bytes, count, seed + 1)
-    if again is None:
-        return None
-    is_same_rate = again.slowed and abs(again.per_s / seen.per_s - 1) < _ALIKE
+    """A burst that slowed down only if another after a rest does, to the same rate and after as many.
+
+    Two of three must: on a busy machine one may not show it.
+    """
+    seen: list[TimedBurst] = []
+    for turn in range(_BURSTS):
+        if seen:
+            subject.rest(_rest_ns(_refilled_ns(seen[-1])))
+        burst = _burst(subject, op, size_bytes, count, seed + turn)
+        if burst is None:
+            continue
+        if any(_agree(earlier, burst) for earlier in seen):
+            return burst
+        seen.append(burst)
+        if sum(not one.slowed for one in seen) > _BURSTS - 2:
+            break
+    return replace(seen[0], slowed=False) if seen else None
+
+
+def _agree(one: TimedBurst, other: TimedBurst) -> bool:
+    """Whether both slowed down to the same rate after as many."""
+    if not (one.slowed and other.slowed and abs(other.per_s / one.per_s - 1) < _ALIKE):
+        return False
     # Less may be there again where the rest was cut short, or a lump more or less.
-    apart = abs(again.on_credit - seen.on_credit)
-    is_same_credit = refilled_ns > _MOST_REST_NS or apart <= max(0.5 * seen.on_credit, seen.at_a_time)
-    return seen if is_same_rate and is_same_credit else replace(seen, slowed=False)
+    apart = abs(other.on_credit - one.on_credit)
+    return _refilled_ns(one) > _MOST_REST_NS or apart <= max(0.5 * one.on_credit, one.at_a_time)
+
+
+def _refilled_ns(burst: TimedBurst) -> int:
+    """How long a bucket takes to be full again, and a little longer; nothing where none was seen."""
+    return int(1.2e9 * burst.on_credit / burst.per_s) if burst.slowed else 0
 
 
 def _rest_ns(refilled_ns: int) -> int:
@@ -204,7 +222,8 @@ def _burst(subject: TimedSubject, op: Op, size_bytes: int, count: int, seed: int
     drawn = np.random.default_rng([seed, size_bytes])
     places = drawn.integers(0, subject.capacity_bytes // size_bytes, count) * size_bytes
     first = subject.ask_each(places[:_FIRST], op, size_bytes)
-    if float(np.median(first.took_ns[:8])) > _SLOW_NS:
+    # On a busy machine many of the first are late: of a slow device all are.
+    if float(np.percentile(first.took_ns[: 2 * _FEW], 25)) > _SLOW_NS:
         return None
     subject.rest(_rest_ns(10 * int(first.end_ns[-1])))
     seen = subject.ask_each(places, op, size_bytes)
