@@ -145,7 +145,7 @@ def test_a_rebuild_is_run_beside_the_load_and_told(tmp_path: Path) -> None:
     found = [finding for finding in run_checks(analysis) if finding.check == "rebuild"]
     assert len(found) == 1 and found[0].verdict == "PASS"
     assert "Member 2 was rebuilt in" in found[0].evidence and "67 MB" in found[0].evidence
-    assert "member 2 rebuilt (throttle: md)" in render(analysis, [], [])
+    assert "member 2 rebuilt (throttle: md from 1000 KiB/s)" in render(analysis, [], [])
 
 
 BAD_DAY = 'events = [{ at = "6s", fail = 2 }]\nrebuild = { throttle = "md", after = "5s", watch = "4s" }'
@@ -227,13 +227,16 @@ def test_what_a_throttle_asks_for_decides_only_where_a_rebuild_has_just_that(bad
         MdThrottle(kind="md", min_kib_s=least, max_kib_s=100 * rate) for least in (rate, 10 * rate, rate // 10)
     ]
     throttles += [RateThrottle(kind="rate", kib_s=10.0 * rate), IdleThrottle(kind="idle")]
+    throttles += [MdThrottle(kind="md", min_kib_s=0)]
     told = [replace(day, throttle=throttle) for throttle in throttles]
-    assert [one.floor_kib_s for one in told] == [rate, None, None, None, None]
-    assert [one.missed_kib_s for one in told] == [None, 10 * rate, None, 10 * rate, None]
+    assert [one.floor_kib_s for one in told] == [rate, None, None, None, None, None]
+    assert [one.missed_kib_s for one in told] == [None, 10 * rate, None, 10 * rate, None, None]
+    # One that was given up says nothing of its throttle.
+    assert replace(told[1], repeats=(replace(day.repeats[0], is_stopped=True),)).missed_kib_s is None
     missed = " ".join(notes([replace(row, floor_kib_s=None, missed_kib_s=20000.0)]))
-    assert "Slower than the 20000 KiB/s a member that the throttle asks for" in missed and "Held" not in missed
+    assert "Slower than the 20000 KiB/s a member that the throttle asks for" in missed and "At md's" not in missed
     held = " ".join(notes([replace(row, floor_kib_s=1000, missed_kib_s=None)]))
-    assert "Held at md's least rate, 1000 KiB/s a member" in held and "Slower" not in held
+    assert "At md's least rate, 1000 KiB/s a member" in held and "Slower" not in held
 
 
 def test_a_report_says_how_long_an_array_was_at_risk_and_what_its_users_felt(bad_day: Run) -> None:
@@ -244,7 +247,7 @@ def test_a_report_says_how_long_an_array_was_at_risk_and_what_its_users_felt(bad
     assert 'id="bad-days"' in page and "degraded: throughput" in page and "degraded: p99" in page
     assert f"the rebuild of a terabyte takes {row.terabyte} ({row.array})" in terabytes([row]) and terabytes([]) == ""
     assert "How long hangs on the size of the disks" in page
-    assert "member 2 fails at 6 s, is rebuilt (throttle: md)" in page
+    assert "member 2 fails at 6 s, is rebuilt (after 5 s, throttle: md from 1000 KiB/s)" in page
     # A rate that falls because a member fails is not an unsteady one.
     assert not [one for one in run_checks(analysis) if one.check == "not_steady" and one.verdict != "PASS"]
 
@@ -503,7 +506,7 @@ def test_a_scrub_reads_every_member_once_and_the_report_says_so(tmp_path: Path) 
         "The check that began at 0.0 s was over after" in found.evidence and "Mismatches: 0 sectors" in found.evidence
     )
     assert "(336 MB of members" in found.evidence
-    assert "check from 0 s (throttle: share)" in render(analysis, [], [])
+    assert "check from 0 s (throttle: share of 100 %)" in render(analysis, [], [])
 
 
 @pytest.mark.parametrize("policy", ["", 'policy = "md"'])

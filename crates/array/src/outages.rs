@@ -559,6 +559,8 @@ impl Outages {
     /// How far every place has come at `now`; `sectors` says how many a member has.
     pub fn results(&self, now: Instant, array: &Array, sectors: impl Fn(LeafId) -> u64) -> Vec<RebuildResult> {
         let sector_bytes = u64::from(array.layout().sector_bytes());
+        // What nobody can read any more after a failure too many gives no rebuild up: the run is over.
+        let is_lost = |at: &Instant| self.data_loss.is_some_and(|loss| loss.at_ns <= at.as_ns());
         let of = |&Place { leaf, failed_at, begun_at, whole_at, stopped_at, has_worn_out, in_spare, lacks }: &Place| {
             let member_sectors = sectors(leaf) - array.layout().data_offset(leaf);
             let valid = array.spare_of(leaf).map_or(0, |(_, valid)| valid).max(array.member(leaf).valid);
@@ -572,7 +574,7 @@ impl Outages {
                 elapsed_ns: begun_at
                     .map_or(0, |begun_at| whole_at.or(stopped_at).unwrap_or(now).since(begun_at).as_ns()),
                 is_over: whole_at.is_some(),
-                stopped_ns: stopped_at.filter(|_| whole_at.is_none()).map(Instant::as_ns),
+                stopped_ns: stopped_at.filter(|at| whole_at.is_none() && !is_lost(at)).map(Instant::as_ns),
                 has_worn_out,
                 in_spare,
                 lost_places: lacks.entries,

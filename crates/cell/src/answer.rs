@@ -211,7 +211,9 @@ fn scrub_check(scrub: &ScrubResult) -> Value {
     let ScrubResult { kind, begun_ns, elapsed_ns, is_over, done_bytes, all_bytes, mismatches, mended, .. } = *scrub;
     let (left_out_bytes, bare_bytes) = (scrub.left_out_bytes, scrub.bare_bytes);
     let (begun, took) = (f64_from(begun_ns) / 1e9, f64_from(elapsed_ns) / 1e9);
-    let (mb, percent) = (f64_from(done_bytes) / 1e6, 100.0 * f64_from(done_bytes) / f64_from(all_bytes.max(1)));
+    // What is passed over takes no time.
+    let mb = f64_from(done_bytes.saturating_sub(bare_bytes)) / 1e6;
+    let percent = 100.0 * f64_from(done_bytes) / f64_from(all_bytes.max(1));
     let rate = if took > 0.0 { mb / took } else { 0.0 };
     let word = match kind {
         ScrubKind::Check => "check",

@@ -113,5 +113,7 @@ fn a_member_that_fails_before_another_is_rebuilt_loses_data_and_ends_the_load() 
     let loss = result.data_loss.expect("data are lost");
     assert!(loss.leaf == 2 && loss.at_ns >= second.at, "{loss:?}");
     assert!(result.rebuilds.iter().all(|place| place.failed_ns.is_some() && !place.is_over), "{:?}", result.rebuilds);
+    // It is the failure that ended it, and nothing that a scrub would have found.
+    assert!(result.rebuilds.iter().all(|place| place.stopped_ns.is_none()), "{:?}", result.rebuilds);
     assert_eq!(result.verify.map(|verify| verify.mismatch_count), Some(0));
 }

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
-from math import ceil
+from math import ceil, sqrt
 
 import numpy as np
 import polars as pl
@@ -43,6 +43,8 @@ LEAST_SECONDS = 5
 # A rebuild whose rate is so near to the one that its throttle asks for, as a share of that, is held there.
 _AT_ASKED = (0.95, 1.1)
 _KIB = 1024
+# Standard deviations of a count of arrivals within which one is the same.
+_CHANCE = 2
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class Day:
     """Whether all was rebuilt when the run was over."""
     rebuilt_bytes: int
     member_bytes: int
-    """Of the members that were lost, together."""
+    """Of the members whose rebuild began, together."""
     rebuilding_s: float
     """How long new members were rebuilt, each counted for itself."""
     is_stopped: bool
@@ -157,6 +159,14 @@ class BadDay:
         if not pairs or before is None or phase is None or not before.mb_s or phase.mb_s is None:
             return None
         return 100 * phase.mb_s / before.mb_s
+
+    def keeps_up(self, name: str) -> bool:
+        """Whether in a phase as many completed as arrive whatever the array does, but for the chance of arrivals."""
+        phase, rate_per_s = self.phase(name), self.point.rate_per_s
+        if phase is None or not rate_per_s:
+            return False
+        arrivals = rate_per_s * phase.seconds
+        return phase.requests > arrivals - _CHANCE * sqrt(arrivals)
 
     def kept_interval(self, name: str) -> tuple[float, float] | None:
         """The 95 % interval of that share over repeats; None for a single one."""
@@ -220,7 +230,7 @@ class BadDay:
 
     @property
     def member_bytes(self) -> int:
-        """Of the members that were lost, in all repeats together."""
+        """Of the members whose rebuild began, in all repeats together."""
         return sum(day.member_bytes for day in self.repeats)
 
     @property
@@ -249,18 +259,18 @@ class BadDay:
     def share_of_asked(self) -> float | None:
         """What the rebuild had of that rate; None where nothing was asked for, or rebuilt."""
         rate, asked = self.rebuilt_bytes_per_s, self.asked_kib_s
-        return None if rate is None or asked is None else rate / (asked * _KIB)
+        return None if rate is None or not asked else rate / (asked * _KIB)
 
     @property
     def floor_kib_s(self) -> float | None:
-        """The least rate of md's, if the rebuild was held there: it heeds clients only where it is faster."""
+        """The least rate of md's, if the rebuild had about that: md heeds clients only where it is faster."""
         share, (least, most) = self.share_of_asked, _AT_ASKED
         return self.asked_kib_s if share and least <= share <= most and isinstance(self.throttle, MdThrottle) else None
 
     @property
     def missed_kib_s(self) -> float | None:
-        """The rate that its throttle asks for, if the rebuild was slower: then it heeded nobody."""
-        share = self.share_of_asked
+        """The rate that its throttle asks for, if the rebuild was slower; None of one that did not go on."""
+        share = None if self.is_stopped or self.losses else self.share_of_asked
         return self.asked_kib_s if share and share < _AT_ASKED[0] else None
 
     @cached_property
@@ -311,7 +321,7 @@ def _day(analysis: Analysis, point: Point, cell: int, events: Sequence[MemberEve
         tuple(_series(seconds, counts)),
         all(place.whole_ns is not None for place in places),
         sum(place.rebuilt_bytes for place in places),
-        sum(place.member_bytes for place in places),
+        sum(place.member_bytes for place in places if place.begun_ns is not None),
         sum(place.rebuilding_ns(end_ns) for place in places) / NS_PER_S,
         any(place.stopped_ns is not None for place in places),
         _most_gone(places, point.missing),

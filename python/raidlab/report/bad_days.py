@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from raidlab.analysis.bad_days import BEFORE, DEGRADED, PHASES, REBUILDING, SLOW, BadDay, bad_days
+from raidlab.analysis.bad_days import BEFORE, DEGRADED, LEAST_SECONDS, PHASES, REBUILDING, SLOW, BadDay, bad_days
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.bad_days import deepest
 from raidlab.report.figures.words import number
@@ -55,7 +55,7 @@ class BadDayRow:
 def rows_of(analysis: Analysis) -> list[BadDayRow]:
     """A row for each array that had a slow member, lost one or had one rebuilt, at its heaviest load."""
     days = deepest(bad_days(analysis))
-    phases = [name for name in PHASES if name != SLOW or any(day.phase(SLOW) for day in days)]
+    phases = [name for name in PHASES if any(day.phase(name) for day in days)]
     return [_row(day, phases) for day in days]
 
 
@@ -112,7 +112,10 @@ def _kept(day: BadDay, name: str) -> str | None:
     kept, interval = day.kept_percent(name), day.kept_interval(name)
     if kept is None:
         return None
-    return f"{kept:.0f} %" + ("" if interval is None else f" ({interval[0]:.0f} to {interval[1]:.0f})")
+    if day.keeps_up(name):
+        return "all that arrives"
+    scatter = "" if interval is None else f" ({interval[0]:.0f} to {interval[1]:.0f})"
+    return f"{kept:.0f} %{scatter}{' of what arrives' if day.point.rate_per_s else ''}"
 
 
 def _cells(day: BadDay, phases: list[str]) -> dict[str, str]:
@@ -130,7 +133,7 @@ def _cells(day: BadDay, phases: list[str]) -> dict[str, str]:
 
 def _sentence(day: BadDay) -> str:
     """What the day was like: what is kept, for how long, at what risk."""
-    keeps = _keeps(day)
+    keeps = _keeps(day) or ("" if day.losses else _too_short(day))
     if not day.risk_s and not day.losses:
         return f"{keeps}{_unharmed(day)}."
     if day.losses:
@@ -144,7 +147,7 @@ def _sentence(day: BadDay) -> str:
 
 def _keeps(day: BadDay) -> str:
     """What is kept of throughput while something was wrong; nothing where that was too short to tell."""
-    throttle, said = f" at the throttle {day.throttle.kind}" if day.throttle else "", []
+    throttle, said = f" at the throttle {day.throttle.in_words}" if day.throttle else "", []
     for name, words in (
         (REBUILDING, f"of rebuild{throttle}"),
         (DEGRADED, "without the lost member"),
@@ -154,6 +157,14 @@ def _keeps(day: BadDay) -> str:
         if phase is not None and kept is not None:
             said.append(f"{kept} during {span(day.length_s(name))} {words}{_slower(day, name)}")
     return f"keeps {' and '.join(said)}; " if said else ""
+
+
+def _too_short(day: BadDay) -> str:
+    """That no share can be told of what users kept; nothing where there was nothing before to compare with."""
+    wrong = [phase for phase in day.phases if phase.name in (SLOW, DEGRADED, REBUILDING)]
+    if not wrong or day.phase(BEFORE) is None or len(day.repeats) > 1:
+        return ""
+    return f"too short to say what users keep, of one repeat (shares need {LEAST_SECONDS} s of each phase); "
 
 
 def _unharmed(day: BadDay) -> str:
@@ -170,13 +181,15 @@ def _further(day: BadDay) -> str:
     fatal = day.fatal
     if fatal is None:
         return ""
+    gone = day.point.members - day.others
+    when = "meanwhile" if gone == 1 else f"while {gone} are gone"
     if not fatal:
-        return ", and any one more member may fail meanwhile"
+        return f", and any one more member may fail {when}"
     if len(fatal) == day.others:
-        return ", and any further loss meanwhile loses data"
+        return f", and any further loss {when} loses data"
     if len(fatal) == 1:
-        return f", and member {fatal[0]} must not fail meanwhile (any other of the {day.others} left may)"
-    return f", and {len(fatal)} of the {day.others} members left must not fail meanwhile ({_names(fatal)})"
+        return f", and member {fatal[0]} must not fail {when} (any other of the {day.others} left may)"
+    return f", and {len(fatal)} of the {day.others} members left must not fail {when} ({_names(fatal)})"
 
 
 def _names(members: tuple[int, ...]) -> str:
@@ -227,12 +240,13 @@ def notes(rows: list[BadDayRow]) -> list[str]:
     said = []
     for floor, names in _by_rate(rows, lambda row: row.floor_kib_s):
         said.append(
-            f"Held at md's least rate, {floor} KiB/s a member (speed_limit_min; min_kib_s here): {names}. That rate, "
-            "not the disks, decides how many hours a terabyte takes; a higher one shortens them and takes from clients."
+            f"At md's least rate, {floor} KiB/s a member (speed_limit_min; min_kib_s here): {names}. Where that rate "
+            "holds a rebuild, not the disks decide how many hours a terabyte takes: a higher one shortens them and "
+            "takes from clients. A run with another min_kib_s tells."
         )
     for rate, names in _by_rate(rows, lambda row: row.missed_kib_s):
         said.append(
-            f"Slower than the {rate} KiB/s a member that the throttle asks for, so that it held nothing back: {names}. "
+            f"Slower than the {rate} KiB/s a member that the throttle asks for, which then holds little back: {names}. "
             "Clients' requests and what is rebuilt at a time (unit, policy) decide how many hours a terabyte takes."
         )
     if any(row.repeats == 1 for row in rows):

@@ -227,7 +227,8 @@ class Execution(Session):
                 "--on",
                 f"the study '{study.name}' has no array, or no workload, for it",
                 value=f"'{target.name}'",
-                accepted="a target that `on` of an array and of a workload names",
+                accepted="a target that `on` of an array and of a workload names (slow members, a device of its own and "
+                "the rebuild of a member that is missing are for the simulator only)",
             )
 
     def _stand_ins(self, target: Target) -> Iterator[tuple[str, Opaque]]:
@@ -505,6 +506,7 @@ def check_study(loaded: LoadedStudy) -> None:
     study = loaded.study
     modelled = [Target(name) for name in SIMULATED if study.has_target(name)]
     # Every study has real members by default; only one that speaks of them is judged by them.
-    is_live = "live" in study.model_fields_set or any(engine_of(word) == "live" for word in study.default_targets)
+    speaks_of_live = "live" in study.model_fields_set and study.arrays_on("live") and study.workloads_on("live")
+    is_live = speaks_of_live or any(engine_of(word) == "live" for word in study.default_targets)
     live = [Target("live", (LivePlace("directory"),))] if is_live else []
     Execution(loaded, [*modelled, *live], seed=study.seed).prepare()

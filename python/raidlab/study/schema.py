@@ -195,6 +195,11 @@ class MdThrottle(Table):
     depth: Few = 32
     """Beside clients: how many of md's requests (4 KiB with parity, else 64 KiB) may be in flight."""
 
+    @property
+    def in_words(self) -> str:
+        """Its kind, and what it keeps to."""
+        return f"md from {self.min_kib_s} KiB/s"
+
 
 class RateThrottle(Table):
     """At one rate, whatever clients do."""
@@ -203,11 +208,21 @@ class RateThrottle(Table):
     kib_s: Annotated[float, Field(gt=0, strict=True)]
     """The rate of a member in KiB/s."""
 
+    @property
+    def in_words(self) -> str:
+        """Its kind, and what it keeps to."""
+        return f"rate of {self.kib_s:g} KiB/s"
+
 
 class IdleThrottle(Table):
     """Only while no request of a client is in flight."""
 
     kind: Literal["idle"]
+
+    @property
+    def in_words(self) -> str:
+        """Its kind."""
+        return "idle"
 
 
 class ShareThrottle(Table):
@@ -216,6 +231,11 @@ class ShareThrottle(Table):
     kind: Literal["share"]
     fraction: Annotated[float, Field(gt=0, le=1, strict=True)]
     """The share."""
+
+    @property
+    def in_words(self) -> str:
+        """Its kind, and what it keeps to."""
+        return f"share of {100 * self.fraction:g} %"
 
 
 Throttle = Annotated[
@@ -239,6 +259,12 @@ class Rebuild(Table):
     """What one step restores of each member, such as a track's or a cylinder's length: longer ones seek less, and keep
     clients waiting longer. Two are under way at a time, one where a level lies on others, and there it is rounded to
     whole stripes of these; a chunk (at most 512 KiB) when left out."""
+
+    @property
+    def in_words(self) -> str:
+        """How long after a failure, and at which throttle."""
+        after = f"after {self.after / 1e9:g} s, " if self.after else ""
+        return f"({after}throttle: {self.throttle.in_words})"
 
 
 _EVENTS_ACCEPTED = (
@@ -303,7 +329,7 @@ class MemberEvent(Table):
         """What befalls which member, and when."""
         when = f"{self.at / 1e9:g} s"
         if self.scrub is not None:
-            throttle = "md" if self.throttle is None else self.throttle.kind
+            throttle = (self.throttle or MdThrottle(kind="md")).in_words
             return f"{self.scrub} from {when} (throttle: {throttle})"
         if self.unreadable is not None:
             return f"member {self.unreadable} cannot be read in {self.places} places from {when}"
@@ -380,7 +406,7 @@ class Array(Table):
     def arrangement(self) -> str:
         """What it is in a line: its tree, or the volume that stands, and which members it lacks."""
         number = "member" if len(self.missing) == 1 else "members"
-        rebuilt = "" if self.rebuild is None else f"rebuilt (throttle: {self.rebuild.throttle.kind})"
+        rebuilt = "" if self.rebuild is None else f"rebuilt {self.rebuild.in_words}"
         lost = f"{number} {', '.join(map(str, self.missing))} {rebuilt or 'missing'}"
         lacks = f"; degraded: {lost}" if self.missing else ""
         fails = [event.in_words for event in self.events]

@@ -16,4 +16,4 @@ NAME = "unreadable"
 
 def check(analysis: Analysis) -> Iterator[Finding]:
     """PASS with what was written anew and what still cannot be read; WARN where requests failed."""
-    yield from told_by_engine(analysis, NAME, "An array with redundancy answers from its other members.")
+    yield from told_by_engine(analysis, NAME, "An array that has redundancy left answers from its other members.")
