@@ -169,6 +169,15 @@ COLUMNS: dict[str, str] = {
     "whole_ns": "When that held all it should; null where it never did.",
     "stopped_ns": "When it was given up, because too little could be read of the others; null where it was not.",
     "rebuilt_bytes": "Bytes of it that held what they should when the run was over.",
+    "kind": "`check`, `repair` or `resync`.",
+    "scrubs.begun_ns": "When it began, from the beginning of the cell.",
+    "over_ns": "When it had gone over all; null where the run was over before.",
+    "done_bytes": "Bytes that were gone over, of all members of redundant levels together.",
+    "scrubs.all_bytes": "Bytes of these.",
+    "mismatches": "Sectors in which redundancy did not agree.",
+    "mended": "Sectors that could not be read and were written anew.",
+    "left_out_bytes": "Bytes left out, since too little could be read of them.",
+    "bare_bytes": "Bytes passed over, since no redundancy was left that could disagree.",
     "rebuilds.member_bytes": "Bytes that its place in the array has.",
     "stations.busy_ns": "Time its servers were busy, summed.",
     "stations.wait_ns": "Time visits waited for a server, summed.",
@@ -201,6 +210,7 @@ TABLE_MEANINGS = {
     "file_sizes": "one row a cell of whole files and size, where sizes are fixed or a table; simulator only",
     "streams": "one row a cell and stream",
     "rebuilds": "one row a cell and member that failed or was rebuilt",
+    "scrubs": "one row a cell and scrub",
     "checks": "one row a cell and check the engine made itself",
 }
 

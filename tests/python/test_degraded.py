@@ -509,6 +509,28 @@ def test_a_scrub_reads_every_member_once_and_the_report_says_so(tmp_path: Path) 
     assert "check from 0 s (throttle: share of 100 %)" in render(analysis, [], [])
 
 
+def test_a_report_says_what_a_scrub_takes_from_users(tmp_path: Path) -> None:
+    scrub = 'scrub = "check", throttle = { kind = "share", fraction = 1 }, watch = "6s"'
+    text = _study(tmp_path, "raid5(5, chunk=64KiB)", [2]).read_text(encoding="utf-8")
+    text = text.replace("missing = [2]", f'events = [{{ at = "6s", {scrub} }}]')
+    text = text.replace("read_us = 100, write_us = 100", "read_us = 4000, write_us = 4000")
+    file = tmp_path / "study.toml"
+    file.write_text(text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "60s" }'))
+    analysis = analyse(run_study(file, out=tmp_path / "runs"))
+    (day,), (row,) = bad_days(analysis), rows_of(analysis)
+    assert [phase.name for phase in day.phases] == ["before", "scrubbing", "after"]
+    (scrubbing,) = analysis.run.scrubs.iter_rows(named=True)
+    assert day.phases[1].spans_s == ((6.0, scrubbing["over_ns"] / 1e9),)
+    assert re.match(r"keeps \d+ % during [0-9.]+ s of a scrub \(p99 .*\); no member was lost\.", row.sentence), (
+        row.sentence
+    )
+    kept = row.kept_percent["scrubbing"]
+    assert kept < 90
+    assert headline([row, row]) == f"{kept:.0f} % (degraded) of throughput is kept during a scrub."
+    assert list(row.cells) == ["before", "scrubbing", "after"] and row.risk == row.rebuild == "none"
+    assert {figure.kind for figure in make_figures(analysis)} >= {"bad_days"}
+
+
 @pytest.mark.parametrize("policy", ["", 'policy = "md"'])
 @pytest.mark.parametrize("kind", ["check", "resync"])
 def test_a_scrub_of_what_has_no_redundancy_left_says_so(tmp_path: Path, policy: str, kind: str) -> None:
@@ -603,7 +625,9 @@ def test_slow_members_have_a_phase_until_they_are_well_or_gone(tmp_path: Path) -
     assert re.match(r"keeps \d+ % during 10 s with a slow member.*no member was lost", rows["recovers"].sentence)
     assert rows["later"].sentence == "the run was over before anything befell a member."
     told = headline(list(rows.values()))
-    assert re.search(r"At risk for over 10\.?\d* s \(fails\).*With a slow member \d+ % \(worse\) to \d+ %", told), told
+    assert re.search(r"At risk for over 10\.?\d* s \(fails\).*\d+ % \(worse\) to \d+ % .* with a slow member", told), (
+        told
+    )
     assert "may fail meanwhile" not in told and "slow member" in rows["later"].cells
     assert {figure.kind for figure in make_figures(analysis)} >= {"bad_days"}
 

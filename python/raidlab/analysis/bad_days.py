@@ -1,10 +1,11 @@
-"""What clients had before a member failed or was slow, meanwhile, while another was rebuilt, and after.
+"""What clients had on a bad day: before it, while an array scrubs, has a slow member, lacks one, is rebuilt, and after.
 
 Invariants:
 
-- Phases are told apart by what the engine noted (table ``rebuilds``), and by when the study makes members slow. An
-  array rebuilds while any new member does; it is degraded while one has failed and none is rebuilt, nor ever will be;
-  it has a slow member while none of its members is gone; it is well again after that, also until the next one fails.
+- Phases are told apart by what the engine noted (tables ``rebuilds`` and ``scrubs``), and by when the study makes
+  members slow. An array rebuilds while any new member does; it is degraded while one has failed and none is rebuilt,
+  nor ever will be; it has a slow member, or else scrubs, while none of its members is gone; it is well again after
+  that, also until the next one fails.
 - What larger members would take is reckoned from rebuilds that came to their end alone.
 - A phase has the seconds of the run's clock that lie wholly within it, so that none counts twice; one without any has
   no figures. A second in which nothing completed is a second.
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import pairwise
 from math import ceil, sqrt
 
 import numpy as np
@@ -32,8 +33,9 @@ from raidlab.histogram import Histogram
 from raidlab.stats import mean_interval, ratio_interval
 from raidlab.study.schema import MdThrottle, MemberEvent, RateThrottle, Throttle
 
-BEFORE, SLOW, DEGRADED, REBUILDING, AFTER = "before", "slow member", "degraded", "rebuilding", "after"
-PHASES = (BEFORE, SLOW, DEGRADED, REBUILDING, AFTER)
+BEFORE, SCRUBBING, SLOW, DEGRADED = "before", "scrubbing", "slow member", "degraded"
+REBUILDING, AFTER = "rebuilding", "after"
+PHASES = (BEFORE, SCRUBBING, SLOW, DEGRADED, REBUILDING, AFTER)
 NS_PER_S = 1_000_000_000
 _NEVER_NS = 1 << 63
 # More points than this are wider than a picture.
@@ -122,7 +124,7 @@ class Day:
 
 @dataclass(frozen=True)
 class BadDay:
-    """One array under one load, through slow members, the failure of members and their rebuild."""
+    """One array under one load, through scrubs, slow members, the failure of members and their rebuild."""
 
     point: Point
     repeats: tuple[Day, ...]
@@ -293,7 +295,7 @@ class BadDay:
 
 
 def bad_days(analysis: Analysis) -> list[BadDay]:
-    """The bad days of a run, in the order of its points; none where no member is slow, fails or is rebuilt."""
+    """The bad days of a run, in the order of its points; none where nothing befalls a member and none scrubs."""
     arrays = {array.name: array for array in analysis.run.study.array}
     found = []
     for point in analysis.points:
@@ -308,12 +310,14 @@ def _day(analysis: Analysis, point: Point, cell: int, events: Sequence[MemberEve
     mine = pl.col("cell") == cell
     places = [_Place(*row) for row in analysis.run.rebuilds.filter(mine).select(_PLACE).iter_rows()]
     seconds = analysis.run.snapshots.filter(mine).sort("time_ns")
-    slow = list(_slow_times(events, places))
-    if not (places or slow) or seconds.is_empty():
+    scrubs = analysis.run.scrubs.filter(mine).select("begun_ns", "over_ns").iter_rows()
+    hardships = [_Hardship(SLOW, *times) for times in _slow_times(events, places)]
+    hardships += [_Hardship(SCRUBBING, begun, _NEVER_NS if over is None else over) for begun, over in scrubs]
+    if not (places or hardships) or seconds.is_empty():
         return None
     # The last second is cut short by the end of the run.
     end_ns = max(0, int(seconds["time_ns"][-1]) - NS_PER_S)
-    spans = _spans(places, slow, end_ns)
+    spans = _spans(places, hardships, end_ns)
     counts = analysis.run.snapshot_histograms.filter(mine)
     lost = losses_among(analysis.run.checks.filter(mine))["evidence"].to_list()
     return Day(
@@ -359,6 +363,15 @@ class _Place:
 _PLACE = list(_Place.__dataclass_fields__)
 
 
+@dataclass(frozen=True)
+class _Hardship:
+    """What takes from clients while no member is gone."""
+
+    name: str
+    begin_ns: int
+    end_ns: int
+
+
 def _times_of(place: _Place) -> tuple[int | None, ...]:
     return (place.failed_ns, place.begun_ns, place.whole_ns, place.stopped_ns)
 
@@ -379,14 +392,14 @@ def _slow_times(events: Sequence[MemberEvent], places: list[_Place]) -> Iterator
         yield event.at, min((end for end in ends if end > event.at), default=_NEVER_NS)
 
 
-def _spans(places: list[_Place], slow: list[tuple[int, int]], end_ns: int) -> dict[str, list[tuple[int, int]]]:
+def _spans(places: list[_Place], hardships: list[_Hardship], end_ns: int) -> dict[str, list[tuple[int, int]]]:
     """By phase, when it begins and ends; those that there were not are left out."""
-    times = sorted({*_marks(places), *chain.from_iterable(slow)})
+    times = sorted({*_marks(places), *(at for one in hardships for at in (one.begin_ns, one.end_ns))})
     marks = [0, *(mark for mark in times if 0 < mark < end_ns), end_ns]
     found: dict[str, list[tuple[int, int]]] = {}
     last = ""
     for begin, end in pairwise(marks):
-        name = _name_at(places, slow, begin)
+        name = _name_at(places, hardships, begin)
         if name == last:
             found[name][-1] = (found[name][-1][0], end)
         elif end > begin:
@@ -395,14 +408,15 @@ def _spans(places: list[_Place], slow: list[tuple[int, int]], end_ns: int) -> di
     return found
 
 
-def _name_at(places: list[_Place], slow: list[tuple[int, int]], at_ns: int) -> str:
+def _name_at(places: list[_Place], hardships: list[_Hardship], at_ns: int) -> str:
     if any(place.is_rebuilt(at_ns) for place in places):
         return REBUILDING
     if any(place.is_gone(at_ns) for place in places):
         return DEGRADED
-    if any(begin <= at_ns < end for begin, end in slow):
-        return SLOW
-    ends = [*(place.whole_ns for place in places), *(end for _, end in slow)]
+    for one in hardships:
+        if one.begin_ns <= at_ns < one.end_ns:
+            return one.name
+    ends = [*(place.whole_ns for place in places), *(one.end_ns for one in hardships)]
     return AFTER if any(end is not None and end <= at_ns for end in ends) else BEFORE
 
 

@@ -66,7 +66,7 @@ def print_run(analysis: Analysis, findings: list[Finding]) -> None:
 
 
 def print_bad_days(out: Console, analysis: Analysis) -> None:
-    """Print what the day was like of every array that had a slow member, lost one or had one rebuilt."""
+    """Print what the day was like of every array that scrubbed, had a slow member, lost one or had one rebuilt."""
     rows = rows_of(analysis)
     for row in rows:
         for line in wrapped(f"{row.array}, {row.workload}, {row.level}: {row.sentence}", hanging=2):

@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from raidlab.analysis.bad_days import BEFORE, DEGRADED, LEAST_SECONDS, PHASES, REBUILDING, SLOW, BadDay, bad_days
+from raidlab.analysis.bad_days import (
+    BEFORE,
+    DEGRADED,
+    LEAST_SECONDS,
+    PHASES,
+    REBUILDING,
+    SCRUBBING,
+    SLOW,
+    BadDay,
+    bad_days,
+)
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.bad_days import deepest
 from raidlab.report.figures.words import number
@@ -18,6 +28,8 @@ _MINUTE, _HOUR = 60.0, 3600.0
 # Beyond this many of the smaller unit the larger one is easier to read.
 _ENOUGH = 2
 _MOST_NAMED = 8
+# What takes from clients while no member is gone: of a time, and by itself.
+_HARDSHIPS = {SCRUBBING: ("of a scrub", "during a scrub"), SLOW: ("with a slow member", "with a slow member")}
 
 
 @dataclass(frozen=True)
@@ -45,15 +57,15 @@ class BadDayRow:
     """How many of the other members might have failed meanwhile without loss of data, each by itself."""
     bears_any: bool
     """Whether any of them might, while it had lost one."""
-    slow_percent: float | None
-    """The share of throughput that is kept with a slow member."""
+    kept_percent: dict[str, float]
+    """By what takes from clients while no member is gone: the share of throughput that is kept."""
     cells: dict[str, str]
     """By phase: throughput, its share of that before, and p99."""
     sentence: str
 
 
 def rows_of(analysis: Analysis) -> list[BadDayRow]:
-    """A row for each array that had a slow member, lost one or had one rebuilt, at its heaviest load."""
+    """A row for each array that scrubbed, had a slow member, lost one or had one rebuilt, at its heaviest load."""
     days = deepest(bad_days(analysis))
     phases = [name for name in PHASES if any(day.phase(name) for day in days)]
     return [_row(day, phases) for day in days]
@@ -86,7 +98,7 @@ def _row(day: BadDay, phases: list[str]) -> BadDayRow:
         day.missed_kib_s,
         "" if fatal is None or not day.risk_s else f"{day.others - len(fatal)} of {day.others}",
         fatal == () and day.risk_s > 0,
-        day.kept_percent(SLOW),
+        {name: kept for name in _HARDSHIPS if (kept := day.kept_percent(name)) is not None},
         _cells(day, phases),
         _sentence(day),
     )
@@ -151,7 +163,7 @@ def _keeps(day: BadDay) -> str:
     for name, words in (
         (REBUILDING, f"of rebuild{throttle}"),
         (DEGRADED, "without the lost member"),
-        (SLOW, "with a slow member"),
+        *((name, of_time) for name, (of_time, _) in _HARDSHIPS.items()),
     ):
         phase, kept = day.phase(name), _kept(day, name)
         if phase is not None and kept is not None:
@@ -161,7 +173,7 @@ def _keeps(day: BadDay) -> str:
 
 def _too_short(day: BadDay) -> str:
     """That no share can be told of what users kept; nothing where there was nothing before to compare with."""
-    wrong = [phase for phase in day.phases if phase.name in (SLOW, DEGRADED, REBUILDING)]
+    wrong = [phase for phase in day.phases if phase.name in (DEGRADED, REBUILDING, *_HARDSHIPS)]
     if not wrong or day.phase(BEFORE) is None or len(day.repeats) > 1:
         return ""
     return f"too short to say what users keep, of one repeat (shares need {LEAST_SECONDS} s of each phase); "
@@ -171,7 +183,7 @@ def _unharmed(day: BadDay) -> str:
     """Why nothing was at risk."""
     if day.rebuilt_bytes:
         return "all of it fell into the warm-up, of which no second is recorded"
-    if day.phase(SLOW) is not None:
+    if any(map(day.phase, _HARDSHIPS)):
         return "no member was lost"
     return "the run was over before anything befell a member"
 
@@ -198,7 +210,7 @@ def _names(members: tuple[int, ...]) -> str:
 
 
 def headline(rows: list[BadDayRow]) -> str:
-    """Who is at risk the shortest and the longest, and what slow members cost; of a single array all that is said."""
+    """Who is at risk the shortest and the longest, and what else costs; of a single array all that is said of it."""
     if len(rows) == 1:
         return f"{rows[0].array} {rows[0].sentence}"
     lost, kept = ([row for row in rows if row.is_lost is is_lost] for is_lost in (True, False))
@@ -210,9 +222,10 @@ def headline(rows: list[BadDayRow]) -> str:
         said.append(f"At risk for {' to '.join(told)} after a failure.")
         bearing = dict.fromkeys(row.array for row in kept if row.bears_any)
         said += [f"Any one more member may fail meanwhile: {', '.join(bearing)}."] if bearing else []
-    if slow := [(row.slow_percent, row.array) for row in rows if row.slow_percent is not None]:
-        told = dict.fromkeys(f"{percent:.0f} % ({array})" for percent, array in (min(slow), max(slow)))
-        said.append(f"With a slow member {' to '.join(told)} of throughput is kept.")
+    for name, (_, words) in _HARDSHIPS.items():
+        if with_it := [(row.kept_percent[name], row.array) for row in rows if name in row.kept_percent]:
+            told = dict.fromkeys(f"{percent:.0f} % ({array})" for percent, array in (min(with_it), max(with_it)))
+            said.append(f"{' to '.join(told)} of throughput is kept {words}.")
     return " ".join(said)
 
 

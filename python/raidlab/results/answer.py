@@ -291,6 +291,7 @@ class ScrubAnswer(TypedDict):
     mismatches: int
     mended: int
     left_out_bytes: int
+    bare_bytes: int
 
 
 class RecordsAnswer(TypedDict):

@@ -67,6 +67,7 @@ _MAY_BE_NULL: Mapping[str, Sequence[str]] = {
     "holds": ("depth", "throughput_bytes_per_s", "throughput_low_bytes_per_s", "throughput_high_bytes_per_s"),
     "accesses": ("mean_ns",),
     "rebuilds": ("failed_ns", "begun_ns", "whole_ns", "stopped_ns"),
+    "scrubs": ("over_ns",),
     "checks": ("mend",),
 }
 # What other figures are divided by.
@@ -77,6 +78,7 @@ _WORDS = {
     ("histograms", "operation"): OPERATIONS,
     ("histograms", "time"): (*TIMES, "gap"),
     ("holds", "target"): (*ENGINES, NULL),
+    ("scrubs", "kind"): ("check", "repair", "resync"),
     ("checks", "verdict"): VERDICTS,
 }
 # Tables whose rows are histograms: by what they are told apart.

@@ -115,6 +115,7 @@ class Run:
     streams = _table("One row a cell and stream: what it moved, in what time, how often its tape stopped.")
     records = _table("One row a cell whose requests were kept: which file holds them, and how many.")
     rebuilds = _table("One row a cell and member that failed or was rebuilt: when, and how far.")
+    scrubs = _table("One row a cell and scrub: when, and what it found.")
     checks = _table("One row a cell and check the engine made itself.")
 
     @cached_property

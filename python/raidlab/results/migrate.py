@@ -30,6 +30,7 @@ from raidlab.results.tables import (
     REBUILD_COLUMNS,
     RECORD_COLUMNS,
     SCHEMA_VERSION,
+    SCRUB_COLUMNS,
     SNAPSHOT_HISTOGRAM_COLUMNS,
     STREAM_COLUMNS,
     TABLES,
@@ -57,6 +58,7 @@ _ADDED: dict[int, dict[str, tuple[str, ...]]] = {
     9: {"records": tuple(RECORD_COLUMNS)},
     10: {"rebuilds": tuple(column for column in REBUILD_COLUMNS if column != "stopped_ns")},
     11: {"rebuilds": ("stopped_ns",)},
+    12: {"scrubs": tuple(SCRUB_COLUMNS)},
 }
 
 

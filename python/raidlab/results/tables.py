@@ -19,9 +19,18 @@ import numpy as np
 import polars as pl
 
 from raidlab.histogram import Column
-from raidlab.results.answer import CellRecord, HoldRecord, MachineUsage, RebuildAnswer, Row, StreamAnswer, times_of
+from raidlab.results.answer import (
+    CellRecord,
+    HoldRecord,
+    MachineUsage,
+    RebuildAnswer,
+    Row,
+    ScrubAnswer,
+    StreamAnswer,
+    times_of,
+)
 
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 # How many rows of a table are written, and of a long one read, at once.
 ROWS_A_GROUP = 1 << 18
 # The columns of a table, in order, and their types.
@@ -190,6 +199,18 @@ REBUILD_COLUMNS: Columns = {
     "member_bytes": pl.UInt64,
     "stopped_ns": pl.UInt64,
 }
+SCRUB_COLUMNS: Columns = {
+    "cell": pl.UInt32,
+    "kind": pl.String,
+    "begun_ns": pl.UInt64,
+    "over_ns": pl.UInt64,
+    "done_bytes": pl.UInt64,
+    "all_bytes": pl.UInt64,
+    "mismatches": pl.UInt64,
+    "mended": pl.UInt64,
+    "left_out_bytes": pl.UInt64,
+    "bare_bytes": pl.UInt64,
+}
 # The rows of single requests, which are no table of the run folder but files that its table `records` lists.
 REQUEST_COLUMNS: Columns = {
     "arrival_ns": pl.UInt64,
@@ -225,6 +246,7 @@ TABLES: dict[str, Columns] = {
     "streams": STREAM_COLUMNS,
     "records": RECORD_COLUMNS,
     "rebuilds": REBUILD_COLUMNS,
+    "scrubs": SCRUB_COLUMNS,
     "checks": CHECK_COLUMNS,
 }
 
@@ -278,6 +300,7 @@ def rows_of_cell(cell: int, record: CellRecord) -> Rows:
         "streams": [_row_of_stream(cell, number, stream) for number, stream in enumerate(answer.get("streams") or [])],
         "records": [{"cell": cell, **answer["records"]}] if "records" in answer else [],
         "rebuilds": [_row_of_rebuild(cell, one) for one in answer.get("rebuilds") or []],
+        "scrubs": [_row_of_scrub(cell, one) for one in answer.get("scrubs") or []],
         "checks": [{"cell": cell, "check": check["name"], **check} for check in answer.get("checks") or []],
     }
 
@@ -313,6 +336,11 @@ def _row_of_rebuild(cell: int, rebuild: RebuildAnswer) -> Row:
     begun_ns = rebuild["begun_ns"]
     whole_ns = begun_ns + rebuild["elapsed_ns"] if begun_ns is not None and rebuild["is_over"] else None
     return {"cell": cell, **rebuild, "whole_ns": whole_ns}
+
+
+def _row_of_scrub(cell: int, scrub: ScrubAnswer) -> Row:
+    """What an array found when it went over all it holds."""
+    return {"cell": cell, **scrub, "over_ns": scrub["begun_ns"] + scrub["elapsed_ns"] if scrub["is_over"] else None}
 
 
 def frames(cells: Iterable[CellRecord], holds: Iterable[HoldRecord]) -> dict[str, pl.DataFrame]:

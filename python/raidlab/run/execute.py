@@ -227,8 +227,8 @@ class Execution(Session):
                 "--on",
                 f"the study '{study.name}' has no array, or no workload, for it",
                 value=f"'{target.name}'",
-                accepted="a target that `on` of an array and of a workload names (slow members, a device of its own and "
-                "the rebuild of a member that is missing are for the simulator only)",
+                accepted="a target that `on` of an array and of a workload names (slow members, a device of its own "
+                "and the rebuild of a member that is missing are for the simulator only)",
             )
 
     def _stand_ins(self, target: Target) -> Iterator[tuple[str, Opaque]]:

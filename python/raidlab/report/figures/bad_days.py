@@ -1,7 +1,7 @@
-"""Throughput and p99 through slow members, the failure of a member and its rebuild, with the phases shaded.
+"""Throughput and p99 through scrubs, slow members, the failure of a member and its rebuild, with the phases shaded.
 
-Drawn of every array that has a slow member, loses one or has one rebuilt, for the deepest load of each workload; in two
-panels, for what clients get and for how long they wait are read against each other.
+Drawn of every array that scrubs, has a slow member, loses one or has one rebuilt, for the deepest load of each
+workload; in two panels, for what clients get and for how long they wait are read against each other.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import altair as alt
 
-from raidlab.analysis.bad_days import DEGRADED, REBUILDING, SLOW, BadDay, Phase, bad_days
+from raidlab.analysis.bad_days import DEGRADED, REBUILDING, SCRUBBING, SLOW, BadDay, Phase, bad_days
 from raidlab.analysis.metrics import Analysis
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered, most_of, upward
 from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
@@ -18,8 +18,9 @@ from raidlab.report.figures.style import colours_of
 from raidlab.report.figures.words import number
 
 KIND = "bad_days"
-_SHADES = {SLOW: "#F0E442", DEGRADED: "#E69F00", REBUILDING: "#56B4E9"}
+_SHADES = {SCRUBBING: "#009E73", SLOW: "#F0E442", DEGRADED: "#E69F00", REBUILDING: "#56B4E9"}
 _SHADED = {
+    SCRUBBING: "while it scrubs",
     SLOW: "with a slow member",
     DEGRADED: "without the member that was lost",
     REBUILDING: "while a new one is rebuilt",
@@ -38,7 +39,7 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
 
 
 def _is_drawn(day: BadDay) -> bool:
-    """Whether there is something to see: a member slow or lost before the run was over, and enough seconds."""
+    """Whether there is something to see: a scrub, or a member slow or lost, before the end, and enough seconds."""
     return len(day.repeats[0].series) >= _LEAST_STRETCHES and any(map(day.repeats[0].phase, _SHADES))
 
 
