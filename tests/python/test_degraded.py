@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -188,20 +189,26 @@ def test_a_member_fails_is_replaced_and_the_run_ends_when_it_is_whole(bad_day: R
     assert (day.fatal, day.others) == ((0, 1, 3, 4), 4)
 
 
-def test_of_requests_that_arrive_the_share_of_those_is_kept(tmp_path: Path) -> None:
-    """Two a second are far from busy: what was served before the failure is chance, and says nothing of the array."""
+@pytest.mark.parametrize(("rate_per_s", "kept"), [(20, "all that arrives"), (400, r"\d+ % of what arrives")])
+def test_of_requests_that_arrive_the_share_of_those_is_kept(tmp_path: Path, rate_per_s: int, kept: str) -> None:
+    """Twenty a second are far from busy: what was served before is chance, and says nothing of the array."""
     file = _study(tmp_path, "raid5(5, chunk=64KiB)", [2])
     text = file.read_text(encoding="utf-8").replace("missing = [2]", BAD_DAY)
-    text = text.replace("depths = [1]", "open = { rates_per_s = [20] }")
+    text = text.replace("depths = [1]", f"open = {{ rates_per_s = [{rate_per_s}] }}")
     text = text.replace(f"measure = {{ requests = {ROUND * ROUNDS} }}", 'measure = { duration = "100s" }')
     file.write_text(text.replace("read_us = 100, write_us = 100", "read_us = 8000, write_us = 8000"), encoding="utf-8")
     run = run_study(file, out=tmp_path / "runs")
     (day,) = bad_days(analyse(run))
     rebuilding = day.phase("rebuilding")
     assert rebuilding is not None and rebuilding.requests_per_s is not None
-    assert day.kept_percent("rebuilding") == pytest.approx(100 * rebuilding.requests_per_s / 20)
+    assert day.kept_percent("rebuilding") == pytest.approx(100 * rebuilding.requests_per_s / rate_per_s)
     status, text = shown_of(run)
-    assert status == 0 and "of rebuild at the throttle md" in " ".join(text.split())
+    assert status == 0
+    assert re.search(rf"keeps {kept} during .* of rebuild at the throttle md", " ".join(text.split())), text
+    result = CliRunner().invoke(app, ["results", "show", str(run.folder), "--json"])
+    (row,) = json.loads(result.stdout)["bad_days"]
+    assert list(row["phases"])[:3] == ["before", "degraded", "rebuilding"] and row["must_not_fail"] == [0, 1, 3, 4]
+    assert row["risk_s"] == pytest.approx(sum(row["phases"][name]["length_s"] for name in ("degraded", "rebuilding")))
 
 
 def shown_of(run: Run) -> tuple[int, str]:

@@ -30,6 +30,7 @@ from raidlab.analysis.checks.data_loss import losses_among
 from raidlab.analysis.metrics import Analysis, Point
 from raidlab.analysis.model.access_count import bears
 from raidlab.histogram import Histogram
+from raidlab.reading import Plain
 from raidlab.stats import mean_interval, ratio_interval
 from raidlab.study.schema import MdThrottle, MemberEvent, RateThrottle, Throttle
 
@@ -287,6 +288,27 @@ class BadDay:
         except ValueError:
             # A run folder may hold what no engine wrote.
             return None
+
+    def row(self) -> dict[str, Plain]:
+        """All of it as JSON takes it: what it was, its risk and rebuild, and its phases by name."""
+        phases = {
+            phase.name: {
+                "length_s": self.length_s(phase.name),
+                "mb_s": phase.mb_s,
+                "kept_percent": None if phase.name == BEFORE else self.kept_percent(phase.name),
+                "p99_ms": phase.p99_ms,
+            }
+            for phase in self.phases
+        }
+        point, fatal = self.point, self.fatal
+        return {
+            **{key: getattr(point, key) for key in ("target", "array", "workload", "level")},
+            **{"repeats": len(self.repeats), "risk_s": self.risk_s, "is_whole": self.is_whole},
+            **{"data_lost_repeats": len(self.losses), "rebuild_s": self.rebuild_s},
+            "rebuilt_bytes_per_s": self.rebuilt_bytes_per_s,
+            "must_not_fail": None if fatal is None else list(fatal),
+            "phases": phases,
+        }
 
     @property
     def others(self) -> int:

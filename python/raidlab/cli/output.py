@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from raidlab.analysis.bad_days import bad_days
 from raidlab.analysis.checks import PASS, Finding
 from raidlab.analysis.margins import BestMargins
 from raidlab.analysis.metrics import Analysis, ComparedArray, Comparison, Point
@@ -141,13 +142,14 @@ def print_findings(out: Console, findings: list[Finding]) -> None:
 
 
 def print_json(analysis: Analysis, findings: list[Finding]) -> None:
-    """Print a run as JSON: its folder, its points with all metrics, its response-time targets, its checks."""
+    """Print a run as JSON: its folder, its points with all metrics, its response-time targets, bad days and checks."""
     document = {
         "run": str(analysis.run.folder),
         "status": analysis.run.facts["status"],
         "seed": analysis.run.facts["seed"],
         "points": analysis.table.to_dicts(),
         "holds": analysis.run.holds.to_dicts(),
+        "bad_days": [day.row() for day in bad_days(analysis)],
         "checks": [finding.row() for finding in findings],
     }
     print(json.dumps(document, indent=2))
@@ -230,7 +232,7 @@ def _shares(comparisons: list[Comparison]) -> Table:
         (comparison.workload, *(percent(row.values["relative_throughput_percent"]) for row in comparison.rows))
         for comparison in comparisons
     )
-    title = f"{compare.title}{unequal}: % of {compare.reference} per disk"
+    title = f"{compare.title}{unequal}: % of {compare.reference}, {PER_WORDS[compare.per]}"
     table = plain_table(title, ["", *arrays], rows, right=arrays)
     table.columns[0].min_width = 20
     return table
