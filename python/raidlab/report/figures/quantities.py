@@ -6,7 +6,6 @@ Any kind of `raidlab.published.quantities` can be drawn. Thin strokes are 95 % i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import altair as alt
 
@@ -21,6 +20,7 @@ from raidlab.report.figures.chart import (
     level_strokes,
     most_of,
     names_at_left,
+    room_at_right,
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import ArrayLine, lines_of, own_figures, panels_of, source_of, span_of
@@ -28,12 +28,9 @@ from raidlab.report.figures.printed_points import Printed, decimals_of, hollow_o
 from raidlab.report.figures.style import COLOURS
 from raidlab.report.figures.words import number, of_bars
 from raidlab.study.figure import StudyFigure
-from raidlab.wrapping import wrapped
 
 KIND = "quantities"
 _BAR_STEP = 26
-# A longer name stands on several lines.
-_NAME_LETTERS = 40
 # Figures of several decimals are long: those that would touch are left out.
 _AXIS = alt.Axis(tickCount=5, labelOverlap="greedy", labelSeparation=6, labelFlush=False)
 
@@ -87,18 +84,16 @@ def bars_chart(
 
     ``most`` is what the longest bar of all panels reaches, where they have one axis.
     """
-    lines = {name: "\n".join(wrapped(name, width=_NAME_LETTERS)) for name in names or [mark.line for mark in marks]}
-    marks, over = ([replace(mark, line=lines[mark.line]) for mark in each] for each in (marks, over))
-    names = list(lines.values())
+    names = list(dict.fromkeys(names or [mark.line for mark in marks]))
     decimals = decimals_of({mark.line: [mark.value] for mark in marks}, over)
     labels = dict.fromkeys(names, "not here") | {mark.line: f"{mark.value:,.{decimals}f}" for mark in marks}
-    ends = [Mark(name, 0.0, label=label) for name, label in labels_with(labels, over).items()]
+    labels = labels_with(labels, over)
+    ends = [Mark(name, 0.0, label=label) for name, label in labels.items()]
     least = min((mark.value if mark.interval is None else mark.interval[0] for mark in marks), default=0.0)
     most = most or max((mark.high for mark in [*marks, *over]), default=0.0)
-    # Room at the right for the figure behind the longest bar; an intercept may be negative.
-    room = 1.6 if over else 1.25
-    scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * room, 0.0) or 1.0], nice=False)
-    place = names_at_left(names, 330)
+    # An intercept may be negative.
+    scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * room_at_right(labels), 0.0) or 1.0], nice=False)
+    place = names_at_left(names)
     along = alt.X("value:Q", title=axis, scale=scale, axis=_AXIS)
     bar = alt.Chart(data_of(marks)).mark_bar(height=16, opacity=0.9, color=COLOURS[0])
     layers = [
@@ -107,4 +102,4 @@ def bars_chart(
         labels_at_right(ends, place),
         *hollow_on_bars(over, place, alt.X("value:Q", scale=scale), COLOURS[0] if marks else None),
     ]
-    return layered_bars(layers, title, names, max(_BAR_STEP, 6 + 14 * max(name.count("\n") + 1 for name in names)))
+    return layered_bars(layers, title, names, _BAR_STEP)
