@@ -145,3 +145,12 @@ def test_a_phone_shows_bars_and_their_figures_whole(letters: int) -> None:
     (svg,) = Figure("k", "k", "t", "", (Panel("one reader", chart),)).panel_svgs()
     assert length(svg, "width") <= CHART_WIDTH
     assert "0.030" in svg
+
+
+def test_what_repeats_do_not_determine_is_asked_and_stretches_no_axis() -> None:
+    marks = [Mark("steep", 10.0, interval=(9.0, 11.0)), Mark("nearly level", 979.0)]
+    chart = quantities.bars_chart(marks, [], "rate (MB/s)", "small files")
+    (svg,) = Figure("k", "k", "t", "", (Panel("small files", chart),)).panel_svgs()
+    assert "979 ?" in svg and "10 ?" not in svg and ">200<" not in svg
+    (alone,) = Figure("k", "k", "t", "", (Panel("t", quantities.bars_chart(marks[1:], [], "rate", "t")),)).panel_svgs()
+    assert "979" in alone and "?" not in alone.partition(">979")[2], "single runs have no intervals at all"

@@ -51,7 +51,7 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
                 over += printed.over(marks[-1], line.array, line.workload)
         if marks:
             drawn.append((title, marks, over))
-    most = most_of([*marks, *over] for _, marks, over in drawn)
+    most = most_of([*_determined(marks), *over] for _, marks, over in drawn)
     for title, marks, over in drawn:
         values = {mark.line: mark.value for mark in marks}
         chart = bars_chart(marks, over, spec.axis, title, most=most)
@@ -72,6 +72,11 @@ def _mark(spec: StudyFigure, line: ArrayLine, reading: Reading) -> Mark:
     return Mark(line.name, value, interval=interval, tip=f"{line.name}: {spec.axis} {number(value)}{sure}")
 
 
+def _determined(marks: list[Mark]) -> list[Mark]:
+    """Those that repeats determine: with an interval; all where none has one."""
+    return [mark for mark in marks if mark.interval is not None] or marks
+
+
 def bars_chart(
     marks: list[Mark],
     over: list[Mark],
@@ -82,20 +87,25 @@ def bars_chart(
 ) -> Chart:
     """Bars with their figures at the right, and over them what was printed; names without a bar have that alone.
 
-    ``most`` is what the longest bar of all panels reaches, where they have one axis.
+    ``most`` is what the longest bar of all panels reaches, where they have one axis. Beside bars with intervals one
+    without is a figure that its repeats do not determine, such as the inverse of a slope near 0: it has a question
+    mark, and is cut where it is longer than all others.
     """
+    sure = _determined(marks)
     names = list(dict.fromkeys(names or [mark.line for mark in marks]))
     decimals = decimals_of({mark.line: [mark.value] for mark in marks}, over)
-    labels = dict.fromkeys(names, "not here") | {mark.line: f"{mark.value:,.{decimals}f}" for mark in marks}
+    labels = dict.fromkeys(names, "not here") | {
+        mark.line: f"{mark.value:,.{decimals}f}{'' if mark in sure else ' ?'}" for mark in marks
+    }
     labels = labels_with(labels, over)
     ends = [Mark(name, 0.0, label=label) for name, label in labels.items()]
     least = min((mark.value if mark.interval is None else mark.interval[0] for mark in marks), default=0.0)
-    most = most or max((mark.high for mark in [*marks, *over]), default=0.0)
+    most = most or max((mark.high for mark in [*sure, *over]), default=0.0)
     # An intercept may be negative.
     scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * room_at_right(labels), 0.0) or 1.0], nice=False)
     place = names_at_left(names)
     along = alt.X("value:Q", title=axis, scale=scale, axis=_AXIS)
-    bar = alt.Chart(data_of(marks)).mark_bar(height=16, opacity=0.9, color=COLOURS[0])
+    bar = alt.Chart(data_of(marks)).mark_bar(height=16, opacity=0.9, clip=True, color=COLOURS[0])
     layers = [
         bar.encode(y=place, x=along, description="tip:N"),
         *level_strokes(marks, place, alt.X("low:Q", scale=scale)),
