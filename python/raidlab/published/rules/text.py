@@ -107,7 +107,9 @@ def _totals(choice: Choice) -> list[str]:
     slowest = max(times[-1][1] for times in choice.totals.values())
     quickest = min(times[-1][0] for times in choice.totals.values())
     verdict = "less" if slowest < quickest else "no less"
-    lines.append(f"  The slowest at once takes {verdict} than the fastest one after another.")
+    lines.append(
+        f"  Of these {len(choice.totals)} the slowest at once takes {verdict} than the fastest one after another."
+    )
     return lines
 
 
