@@ -168,6 +168,7 @@ def fill(template: str, *, beside: Path = TEMPLATES, **values: Any) -> str:
         strong=_strong,
         both=both,
         kept=lambda text: _whole(unparted(text)),
+        four=four,
         options=_whole,
         parted=_parted,
         table_in_words=table_in_words,
@@ -237,6 +238,17 @@ def _strong(figure: str) -> Markup:
     """A figure set off from its interval; a number is not parted from its unit."""
     value, rest = re.split(r"(?=, | \(|; )", f"{unparted(figure)}, ", maxsplit=1)
     return Markup("<b>{}</b>{}").format(value, rest.removesuffix(", "))
+
+
+def four(value: float) -> str:
+    """Four digits, or all of a larger number.
+
+    Examples
+    --------
+    >>> four(32954.7), four(0.082916)
+    ('32,955', '0.08292')
+    """
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
 
 
 def percent(value: float | None) -> str:
