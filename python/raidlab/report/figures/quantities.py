@@ -5,7 +5,7 @@ Any kind of `raidlab.published.quantities` can be drawn. Thin strokes are 95 % i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import altair as alt
 
@@ -51,11 +51,21 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
                 over += printed.over(marks[-1], line.array, line.workload)
         if marks:
             drawn.append((title, marks, over))
-    most = most_of([*_determined(marks), *over] for _, marks, over in drawn)
-    for title, marks, over in drawn:
+    unsure = [_undetermined(marks) for _, marks, _ in drawn]
+    most = most_of(
+        [*(mark for mark in marks if mark.line not in names), *over]
+        for (_, marks, over), names in zip(drawn, unsure, strict=True)
+    )
+    for (title, marks, over), names in zip(drawn, unsure, strict=True):
         values = {mark.line: mark.value for mark in marks}
-        chart = bars_chart(marks, over, spec.axis, title, most=most)
+        chart = bars_chart(marks, over, spec.axis, title, most=most, unsure=names)
         yield Panel(title, chart, of_bars(values, spec.axis) + in_words(over))
+
+
+def _undetermined(marks: list[Mark]) -> set[str]:
+    """Bars that their repeats do not determine, such as the inverse of a slope near 0: those without an interval."""
+    without = {mark.line for mark in marks if mark.interval is None}
+    return without if len(without) < len(marks) else set()
 
 
 def _reading(spec: StudyFigure, line: ArrayLine, source: Source) -> Reading | None:
@@ -72,11 +82,6 @@ def _mark(spec: StudyFigure, line: ArrayLine, reading: Reading) -> Mark:
     return Mark(line.name, value, interval=interval, tip=f"{line.name}: {spec.axis} {number(value)}{sure}")
 
 
-def _determined(marks: list[Mark]) -> list[Mark]:
-    """Those that repeats determine: with an interval; all where none has one."""
-    return [mark for mark in marks if mark.interval is not None] or marks
-
-
 def bars_chart(
     marks: list[Mark],
     over: list[Mark],
@@ -84,18 +89,18 @@ def bars_chart(
     title: str,
     names: Sequence[str] | None = None,
     most: float | None = None,
+    unsure: Collection[str] = (),
 ) -> Chart:
     """Bars with their figures at the right, and over them what was printed; names without a bar have that alone.
 
-    ``most`` is what the longest bar of all panels reaches, where they have one axis. Beside bars with intervals one
-    without is a figure that its repeats do not determine, such as the inverse of a slope near 0: it has a question
-    mark, and is cut where it is longer than all others.
+    ``most`` is what the longest bar of all panels reaches, where they have one axis. Those that are ``unsure`` have a
+    question mark, and are cut where they are longer than all others.
     """
-    sure = _determined(marks)
+    sure = [mark for mark in marks if mark.line not in unsure]
     names = list(dict.fromkeys(names or [mark.line for mark in marks]))
     decimals = decimals_of({mark.line: [mark.value] for mark in marks}, over)
     labels = dict.fromkeys(names, "not here") | {
-        mark.line: f"{mark.value:,.{decimals}f}{'' if mark in sure else ' ?'}" for mark in marks
+        mark.line: f"{mark.value:,.{decimals}f}{' ?' if mark.line in unsure else ''}" for mark in marks
     }
     labels = labels_with(labels, over)
     ends = [Mark(name, 0.0, label=label) for name, label in labels.items()]
