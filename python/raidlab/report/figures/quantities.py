@@ -6,6 +6,7 @@ Any kind of `raidlab.published.quantities` can be drawn. Thin strokes are 95 % i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 import altair as alt
 
@@ -110,7 +111,9 @@ def bars_chart(
     scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * room_at_right(labels), 0.0) or 1.0], nice=False)
     place = names_at_left(names)
     along = alt.X("value:Q", title=axis, scale=scale, axis=_AXIS)
-    bar = alt.Chart(data_of(marks)).mark_bar(height=16, opacity=0.9, clip=True, color=COLOURS[0])
+    bar = alt.Chart(data_of(replace(mark, value=min(mark.value, most)) for mark in marks)).mark_bar(
+        height=16, opacity=0.9, color=COLOURS[0]
+    )
     layers = [
         bar.encode(y=place, x=along, description="tip:N"),
         *level_strokes(marks, place, alt.X("low:Q", scale=scale)),
