@@ -22,7 +22,7 @@ from raidlab.wrapping import unparted, wrapped
 
 # In pixels, what a letter of a name takes, a symbol of a legend with the gap behind its name, and what stands beside
 # names and bars. Text is measured in a narrow font: these leave room for a reader's, which may be an eighth wider.
-_LETTER, _SYMBOL, _BESIDE = 6.6, 52, 18
+_LETTER, _SYMBOL, _BESIDE = 6.6, 52, 22
 # A line of a name beside a bar, and how high it is.
 _NAME_LETTERS, _NAME_LINE = 22, 14
 # The widest letter of a figure at the right of bars, and the gap before it.
