@@ -499,9 +499,9 @@ def compare_with_published(run: Analysis | Run | str | Path, study: str | Path |
 def published_beside(
     run: Analysis | Run, study: str | Path | LoadedStudy, *, keep: bool = True
 ) -> PublishedComparison | None:
-    """What a study published beside a run on its own hardware, or on members on the clock, and its conclusions on any.
+    """What a study published beside a run, and its conclusions on every target.
 
-    None where there is neither.
+    None of a run neither on the study's own hardware nor on members on the clock, where it has no conclusions.
 
     With ``keep`` its ``comparison.csv`` is written into the run's folder.
     """
@@ -509,12 +509,10 @@ def published_beside(
     if not has_mapping(loaded.file):
         return None
     mapping, analysis = load_mapping(loaded.file), analyse(run)
-    # What a study claims of its own hardware is also asked of real members, whose figures are measured, not predicted.
-    # Its conclusions are asked of whatever it was run on.
-    is_published = bool({mapping.quantities.target, *ON_THE_CLOCK} & set(analysis.run.cells["target"]))
-    if not is_published and not mapping.quantities.conclusion:
+    is_asked = {mapping.quantities.target, *ON_THE_CLOCK} & set(analysis.run.cells["target"])
+    if not is_asked and not mapping.quantities.conclusion:
         return None
-    comparison = compare_run(analysis, mapping, is_published=is_published)
+    comparison = compare_run(analysis, mapping)
     if keep:
         try:
             with analysis.run.directory() as folder:

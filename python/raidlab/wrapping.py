@@ -5,10 +5,18 @@ Invariant: a number is never parted from its unit, nor a word at its hyphen.
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 WIDTH = 80
 _NO_BREAK = "\u00a0"
+# A space between a number and what it counts.
+_UNIT = re.compile(r"(?<=\d) (?=(?:[um]?s|µs|min|h|[KMGT]i?B(?:/s)?|[KMG]bit/s|IOPS|IO/s|pt|points?|percent|times)\b)")
+
+
+def unparted(text: str) -> str:
+    """Text whose numbers are not parted from their units."""
+    return _UNIT.sub(_NO_BREAK, text.replace(" %", f"{_NO_BREAK}%"))
 
 
 def wrapped(text: str, *, width: int = WIDTH, indent: int = 0, hanging: int | None = None) -> list[str]:

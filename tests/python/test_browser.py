@@ -48,6 +48,8 @@ per = "array"
 # How large the letters of each chart are, in pixels, by how much it is shrunk.
 LETTERS = """[...document.querySelectorAll("svg.chart")].map((chart) => [chart, chart.getBoundingClientRect().width])
   .filter(([, width]) => width).map(([chart, width]) => 12 * width / chart.viewBox.baseVal.width)"""
+# Charts that a reader has to move to see all of.
+CUT_CHARTS = """[...document.querySelectorAll(".panel")].filter((one) => one.scrollWidth > one.clientWidth).length"""
 COUNT_SHIFTS = """
   window.shifts = [];
   new PerformanceObserver((list) => window.shifts.push(...list.getEntries().map((entry) => entry.value)))
@@ -195,6 +197,8 @@ def test_letters_of_charts_are_as_large_on_a_phone(browser: Any, report: Path, w
         sizes = opened.page.evaluate(LETTERS)
         assert sizes and min(sizes) >= 11 and max(sizes) <= 12.01
         assert opened.page.evaluate("document.documentElement.scrollWidth") == width
+        if width == PHONE["width"]:
+            assert opened.page.evaluate(CUT_CHARTS) == 0
 
 
 def test_a_phone_scrolls_tables_and_not_the_page(browser: Any, report: Path) -> None:

@@ -176,7 +176,9 @@ def test_arrays_take_their_part_of_a_group(loaded: LoadedStudy) -> None:
     assert found.members_of["halves"] == [0, 1, 2, 3, 4, 5]
     assert found.members_of["two interfaces"] == list(range(12))
     assert found.members_of["three of it"] == [0, 1, 2]
-    assert found.left_out == {"two arrays": "needs 2 of 'array' in 'p', and 1 are named"}
+    assert found.left_out == {
+        "two arrays": "needs 2 groups, each with its own 'array' within one 'interface', and one is named"
+    }
     assert not study.study.array[-1].runs_on("live")
     # The tree as it is run, in words that read back as the same tree.
     for name, text in found.trees.items():

@@ -303,7 +303,7 @@ def test_a_line_looks_alike_in_all_figures_of_a_study(name: str) -> None:
 
 def test_long_names_stand_in_fewer_columns() -> None:
     names = ("raid0", "one on each of two", "two 11+p in two arrays, two interfaces")
-    assert [columns_for(names[:count], most=4) for count in (0, 1, 2, 3)] == [4, 4, 2, 1]
+    assert [columns_for(names[:count]) for count in (0, 1, 2, 3)] == [4, 4, 2, 1]
 
 
 def _depths(run: Run, title: str, line: str) -> set[float]:

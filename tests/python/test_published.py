@@ -222,7 +222,7 @@ def test_a_repeat_in_which_nothing_completed_gives_no_rate(
     (small_folder / "quantities.toml").write_text(QUANTITIES.replace("[fit]", share), encoding="utf-8")
     rows = _rows(run, small_folder)
     for name in ("share", "s-writes", "relative:raid10,8:relative"):
-        assert rows[name].verdict == "not evaluated" and "the run does not have: " in rows[name].note, name
+        assert rows[name].verdict == "not evaluated" and "the run does not give: " in rows[name].note, name
     assert rows["s-order"].verdict == "holds", "what does not speak of it is told as before"
 
 
@@ -244,9 +244,14 @@ def test_figures_of_other_hardware_are_no_errors(small_run: Run, small_folder: P
     comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
     own = standing_of(comparison)
     assert own is not None and "worked out of such, lie near" in own.headline and own.errors
-    elsewhere = standing_of(replace(comparison, target="live"))
+    other = QUANTITIES.replace('target = "sim"', 'target = "original"')
+    (small_folder / "quantities.toml").write_text(other, encoding="utf-8")
+    comparison = compare_run(analyse(small_run), load_mapping(small_folder / "study.toml"))
+    assert comparison.is_elsewhere and {row.id for row in comparison.published if row.value is not None}
+    assert not any(row.is_fitted or row.error is not None for row in comparison.rows)
+    elsewhere = standing_of(comparison)
     assert elsewhere is not None and elsewhere.headline == "1 of 2 claims of figures hold here, 1 fails."
-    assert "all on partly fitted figures" in own.details
+    assert "all on partly fitted figures" in own.details and "of its own hardware, and stands" in elsewhere.details
     assert "of its own hardware" in elsewhere.details and elsewhere.errors == []
     assert [row.id for row in elsewhere.misses] == ["s-wrong"]
 
@@ -396,7 +401,7 @@ holds = "time0 > 0.001"
     # Nothing was fitted to other hardware.
     elsewhere = load_mapping(small_folder / "study.toml")
     other = replace(elsewhere, quantities=elsewhere.quantities.model_copy(update={"target": "original"}))
-    found = compare_run(analyse(small_run), other, is_published=False)
+    found = compare_run(analyse(small_run), other)
     assert {row.kind for row in found.conclusions} == {"predicted"}
 
 

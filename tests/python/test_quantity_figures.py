@@ -12,6 +12,8 @@ from raidlab.api import analyse, run_study
 from raidlab.directory import Directory
 from raidlab.report.figures import Panel, make_figures, over_blocks, quantities, total_time
 from raidlab.report.figures.chart import Mark, most_of
+from raidlab.report.figures.figure import Figure, length
+from raidlab.report.figures.style import CHART_WIDTH
 from raidlab.study import load_study
 
 STUDY = """
@@ -130,3 +132,25 @@ def test_panels_have_one_axis_unless_one_of_them_would_be_flat() -> None:
     assert most_of([reads, writes]) == 24.0
     assert most_of([reads, writes, few]) is None
     assert most_of([[], []]) is None and most_of([]) is None
+
+
+@pytest.mark.parametrize("letters", [4, 17, 34, 60])
+def test_a_phone_shows_bars_and_their_figures_whole(letters: int) -> None:
+    """Whatever their names are; only a word of its own that is too long is cut."""
+    names = [
+        ("3-disk RAID 0+1 (mirrored), 160 KB of ten files each, and more" * 2)[:letters] + str(one) for one in (1, 2)
+    ]
+    marks = [Mark(name, value, interval=(value, value * 1.1)) for name, value in zip(names, (0.02, 0.03), strict=True)]
+    chart = quantities.bars_chart(marks, [], "average retrieval time (s)", "one reader")
+    (svg,) = Figure("k", "k", "t", "", (Panel("one reader", chart),)).panel_svgs()
+    assert length(svg, "width") <= CHART_WIDTH
+    assert "0.030" in svg
+
+
+def test_what_repeats_do_not_determine_is_asked_and_stretches_no_axis() -> None:
+    marks = [Mark("steep", 10.0, interval=(9.0, 11.0)), Mark("nearly level", 979.0)]
+    assert quantities._undetermined(marks) == {"nearly level"}
+    assert quantities._undetermined(marks[1:]) == set(), "single runs have no intervals at all"
+    chart = quantities.bars_chart(marks, [], "rate (MB/s)", "small files", unsure={"nearly level"})
+    (svg,) = Figure("k", "k", "t", "", (Panel("small files", chart),)).panel_svgs()
+    assert "979 ?" in svg and "10 ?" not in svg and ">200<" not in svg

@@ -337,6 +337,9 @@ def test_what_a_check_says_of_single_figures_stands_where_they_do(run: Run, fold
     (target,) = targets_of(analysis, figures, beside, [finding])
     told = {shown.title: shown.care for section in target.sections for shown in section.figures if shown.care}
     assert set(told) == {"Figure 1: stages"}, "the only one that draws it"
+    (part,) = targets_of(analysis, [one for one in figures if one.title != "Figure 1: stages"], beside, [])
+    assert [one.note for one in part.sections if one.figures][:1] == ["Not here, for nothing of it was run: Figure 1."]
+    assert [one.note for one in target.sections if one.figures][:1] == [""]
     assert [one.evidence for one in told["Figure 1: stages"]] == ["It is plain."]
     assert [section.title for section in target.sections if section.care] == ["All"], "its table has it"
     assert beside is not None

@@ -32,7 +32,7 @@ from raidlab.report.figures.chart import (
     upward,
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
-from raidlab.report.figures.style import COLOURS, PANEL_WIDTH
+from raidlab.report.figures.style import COLOURS
 from raidlab.report.figures.words import number, of_bars, of_lines
 from raidlab.report.page import fill
 from raidlab.report.sections import shown
@@ -137,7 +137,7 @@ def _held_to(device: str, compared: Sequence[ComparedFigure]) -> Iterator[Figure
         for one in compared
     ]
     names = [mark.line for mark in marks]
-    place = names_at_left(names, _NAME_ROOM)
+    place = names_at_left(names)
     along = alt.X("low:Q", title="model against the figure, %")
     room = alt.Chart(data_of(marks)).mark_bar(opacity=0.2, height=_BAR - 8, aria=False, color=COLOURS[0])
     value = alt.Chart(data_of(marks)).mark_point(filled=True, size=70, opacity=1)
@@ -145,7 +145,7 @@ def _held_to(device: str, compared: Sequence[ComparedFigure]) -> Iterator[Figure
     legend = alt.Undefined if len({mark.part for mark in marks}) > 1 else None
     colour = channel_by_name(alt.Color, "part", looks, legend)
     points = value.encode(y=place, x=alt.X("value:Q"), color=colour, description="tip:N")
-    chart = layered_bars([room.encode(y=place, x=along, x2="high:Q"), points], "", names, _BAR, PANEL_WIDTH)
+    chart = layered_bars([room.encode(y=place, x=along, x2="high:Q"), points], "", names, _BAR)
     alt_text = of_bars({one.figure.name: _error(one) for one in compared}, "error of the model")
     yield Figure(
         "device",

@@ -48,13 +48,11 @@ from raidlab.report.sheet import shown_sheet
 from raidlab.report.simulator import BUILT, simulator_links
 from raidlab.report.simulator import PAGE as SIMULATOR
 from raidlab.stats import NOTHING_SHOWN_PERCENT
+from raidlab.wrapping import unparted
 
 PAGE = "report.html"
 QUICK = "quick: for a first look, not for a decision"
 FIGURES_FOLDER = "figures"
-NBSP = "\u00a0"
-# A space between a number and what it counts.
-_UNIT = re.compile(r"(?<=\d) (?=(?:[um]?s|µs|min|h|[KMGT]i?B(?:/s)?|[KMG]bit/s|IOPS|IO/s|pt|points?|percent|times)\b)")
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -169,7 +167,8 @@ def fill(template: str, *, beside: Path = TEMPLATES, **values: Any) -> str:
         groupby_kept=_grouped,
         strong=_strong,
         both=both,
-        kept=lambda text: _whole(_kept(text)),
+        kept=lambda text: _whole(unparted(text)),
+        four=four,
         options=_whole,
         parted=_parted,
         table_in_words=table_in_words,
@@ -216,11 +215,6 @@ def _has_intervals(conclusions: Iterable[TargetConclusions]) -> bool:
     return not rows or not all(row.is_single for row in rows)
 
 
-def _kept(text: str) -> str:
-    """Text whose numbers are not parted from their units."""
-    return _UNIT.sub(NBSP, text.replace(" %", f"{NBSP}%"))
-
-
 def _whole(text: str) -> Markup:
     """Text whose options (``--on``), devices (``hdd-7200``) and counts (``6-disk``) are not parted at their hyphens.
 
@@ -237,13 +231,24 @@ def _whole(text: str) -> Markup:
 
 def _parted(name: str) -> Markup:
     """A name of several words that may be parted between them, and is not elsewhere where a column is narrow."""
-    return Markup("<wbr>").join(re.findall(r"(?:[^_./:,-]|(?<=\d)\.(?=\d))+[_./:,-]*|[_./:,-]+", _kept(name)))
+    return Markup("<wbr>").join(re.findall(r"(?:[^_./:,-]|(?<=\d)\.(?=\d))+[_./:,-]*|[_./:,-]+", unparted(name)))
 
 
 def _strong(figure: str) -> Markup:
     """A figure set off from its interval; a number is not parted from its unit."""
-    value, rest = re.split(r"(?=, | \(|; )", f"{_kept(figure)}, ", maxsplit=1)
+    value, rest = re.split(r"(?=, | \(|; )", f"{unparted(figure)}, ", maxsplit=1)
     return Markup("<b>{}</b>{}").format(value, rest.removesuffix(", "))
+
+
+def four(value: float) -> str:
+    """Four digits, or all of a larger number.
+
+    Examples
+    --------
+    >>> four(32954.7), four(0.082916)
+    ('32,955', '0.08292')
+    """
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
 
 
 def percent(value: float | None) -> str:

@@ -35,9 +35,7 @@ from raidlab.study.units import format_number
 _NAMED_ARRAYS = 4
 # So many misses are named in the answer; the table below has all of them.
 NAMED = 5
-# Members of the user's: the study's hardware is another.
-ELSEWHERE = "live"
-_OF_ITS_OWN = "What it printed in figures is of its own hardware, and stands beside yours below."
+_OF_ITS_OWN = "What it printed in figures is of its own hardware, and stands beside what comes out here, below."
 NEAR = f"{MISS_PERCENT:g}\u00a0% (percentages: {MISS_POINTS:g} points, of those below 15 a fifth of it)"
 
 
@@ -71,9 +69,7 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
     ``broken`` says why there is no answer: the checks that say INVALID of the target that is compared.
     """
     rows = [row for row in published.published if row.is_counted]
-    # What was printed of one hardware is no error of another.
-    is_elsewhere = published.target == ELSEWHERE
-    compared = [row for row in rows if row.verdict == "compared" and row.error is not None and not is_elsewhere]
+    compared = [row for row in rows if row.verdict == "compared" and row.error is not None]
     # A figure on the right side of a bound may be far from it, and is not near it.
     bounds = [row for row in compared if row.published.is_bound]
     figures = [row for row in compared if not row.published.is_bound]
@@ -92,7 +88,7 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
         there = {what: rows for what, rows in kinds.items() if rows}
         said.append("; ".join(", ".join(held_counts(rows, f"{what} hold here")) for what, rows in there.items()))
         # Of what was measured nothing was fitted.
-        if not is_elsewhere:
+        if not published.is_elsewhere:
             what = " and ".join(there)
             details.append(f"{what[:1].upper()}{what[1:]} that hold, by what they rest on: {bases_of(asked)}.")
     if free:
@@ -104,13 +100,13 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
         said.append(f"{near} figures that were fitted to, or are worked out of such, lie near the printed ones")
         details.append(f"Near is within {NEAR}, rounding apart. No figure was predicted or measured.")
     else:
-        details.append(_OF_ITS_OWN if is_elsewhere else "No figure was predicted or measured.")
+        details.append(_OF_ITS_OWN if published.is_elsewhere else "No figure was predicted or measured.")
     if fitted and free:
         near = f"{_near(fitted)} of {len(fitted)}"
         details.append(f"Of those that parameters were fitted to, or that are worked out of such, {near} lie as near.")
     if bounds:
         details.append(f"{_near(bounds)} of {len(bounds)} printed bounds are kept.")
-    misses, errors = [*failed, *missed], [] if is_elsewhere else errors_of(published.published)
+    misses, errors = [*failed, *missed], errors_of(published.published)
     if broken:
         return Standing(f"{broken} of what is compared.", "", misses, errors)
     return Standing(f"{'. '.join(said) or 'Nothing but bounds was printed'}.", " ".join(details), misses, errors)

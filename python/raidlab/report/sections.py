@@ -152,16 +152,19 @@ def _own(
         rows = {row.id: row for row in published.published if target == published.target}
         rows |= {row.id: row for row in published.conclusions if row.figure == target}
     by_key = {figure.key: figure for figure in figures}
-    found = []
+    found, missing = [], []
     for spec in analysis.run.study.figure:
         figure = by_key.get(own_key(spec, target))
-        if figure is not None:
+        if figure is None:
+            missing.append(spec.number)
+        else:
             claims = [rows[name] for name in spec.claims if name in rows]
             # What was printed of boxes that are not here is nobody's news below each figure.
-            here = [row for row in claims if target == "original" or row.is_evaluated]
+            here = [row for row in claims if row.is_evaluated or (target == "original" and row.published.text)]
             found.append(replace(shown(figure, here), care=warns_of(findings, target, drawn_by(spec))))
     if found:
-        yield Section(key_of("own", target), "The study's own figures", figures=found)
+        note = f"Not here, for nothing of it was run: {'; '.join(missing)}." if missing else ""
+        yield Section(key_of("own", target), "The study's own figures", note=note, figures=found)
 
 
 def _tables(analysis: Analysis, figures: list[Figure], target: str, findings: Sequence[Finding]) -> Iterator[Section]:

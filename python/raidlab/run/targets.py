@@ -327,7 +327,8 @@ def laid_over(
     if not arrangement.members_of:
         raise _no_array_over(loaded, groups, said)
     if said:
-        note(f"left out: {said}")
+        named = "/".join(loaded.study.live.groups)
+        note(f"left out: {said}{f'; groups are named --on {named}=PLACE,PLACE,...' if named else ''}")
     return study
 
 

@@ -151,12 +151,18 @@ def moved_device(model: DeviceModel, values: Mapping[str, float]) -> DeviceModel
     return _model(model.name, document, None, document)
 
 
+def revolution_of(device: Mapping[str, Any]) -> float | None:
+    """How long a revolution takes, in ms, however the device says it; None of what has no medium."""
+    if device.get("kind") != "hdd":
+        return None
+    return float(device.get("revolution_ms") or 60e3 / device["rpm"])
+
+
 def medium_mb_s(device: Mapping[str, Any]) -> float | None:
     """The rate of a disk's medium at its front, where it is the highest; None of what has no medium."""
-    zones = device.get("zones")
-    if device.get("kind") != "hdd" or not zones:
+    zones, revolution_ms = device.get("zones"), revolution_of(device)
+    if revolution_ms is None or not zones:
         return None
-    revolution_ms = device.get("revolution_ms") or 60e3 / device["rpm"]
     return float(
         zones[0]["sectors_per_track"] * device.get("sector_bytes", DEFAULT_SECTOR_BYTES) / revolution_ms / 1000
     )

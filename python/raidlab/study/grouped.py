@@ -190,8 +190,9 @@ def _named(
         having = list(dict.fromkeys(name[depth] for name in boxes if name[:depth] == names))
         rank = list(within).index(place[depth])
         if rank >= len(having):
-            where = f" in '{'/'.join(names)}'" if names else ""
-            raise _UnfitError(f"needs {len(within)} of '{level}'{where}, and {len(having)} are named")
+            where = f" within one '{levels[depth - 1]}'" if names else ""
+            counted = "one is" if len(having) == 1 else f"{len(having)} are"
+            raise _UnfitError(f"needs {len(within)} groups, each with its own '{level}'{where}, and {counted} named")
         names += (having[rank],)
     return names
 

@@ -55,6 +55,8 @@ class PublishedComparison:
     """What the target's device says of itself that was fitted."""
     called: abc.Mapping[str, str] = field(default_factory=dict)
     """What arrays are called in sentences, where not as in the study."""
+    is_elsewhere: bool = False
+    """Whether the target is no model of the study's own hardware, whose figures are then no errors of it."""
 
     @property
     def fitted(self) -> list[str]:
@@ -90,8 +92,8 @@ class PublishedComparison:
         return sum(row.id in self.fitted_to for row in self.rows if row.kind == FITTED and row.verdict == "compared")
 
 
-def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = True) -> PublishedComparison:
-    """Test the study's conclusions on each target of a run, and set what it published beside it if ``is_published``."""
+def compare_run(analysis: Analysis, mapping: Mapping) -> PublishedComparison:
+    """Set what a study published beside a run, and test its conclusions on each of the run's targets."""
     target = target_of(analysis, mapping)
     parameters = parameters_of(analysis, target)
     fitted_to = {name for parameter in parameters.values() for name in parameter.to}
@@ -100,12 +102,16 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
         fitted_to |= set(mapping.quantities.fit.to)
         follows = set(mapping.quantities.fit.follows)
     is_model = target in analysis.run.facts["devices"]
-    is_fitted = is_model and is_published
+    is_elsewhere = target not in (mapping.quantities.target, "emulated")
+    is_fitted = is_model and not is_elsewhere
     evaluation = Evaluation(
         mapping, Source(analysis, target, mapping.published), fitted_to | follows if is_fitted else set()
     )
-    rows = list(evaluation.rows()) if is_published else []
-    if is_model:
+    rows = list(evaluation.rows())
+    if is_elsewhere:
+        # What was printed of one hardware is no error of another.
+        rows = [replace(row, error=None) for row in rows]
+    elif is_model:
         left_out = read_left_out(mapping.folder)
         rows = [replace(row, left_out=left_out.get(row.id)) if row.kind == FITTED else row for row in rows]
     own = conclusions_on(mapping, evaluation.source, evaluation.fitted_to)
@@ -123,7 +129,8 @@ def compare_run(analysis: Analysis, mapping: Mapping, *, is_published: bool = Tr
     rows = [row if row.verdict == "error" else replace(row, note=without_ids(row.note, said)) for row in rows]
     held_to = {row.id for row in rows if evaluation.is_fitted_to(row) and not {row.id, row.table} & follows}
     of_device = _fitted_of_device(analysis, target)
-    return PublishedComparison(rows, parameters, target, frozenset(held_to), of_device, mapping.quantities.called)
+    called = mapping.quantities.called
+    return PublishedComparison(rows, parameters, target, frozenset(held_to), of_device, called, is_elsewhere)
 
 
 def _fitted_of_device(analysis: Analysis, target: str) -> tuple[str, ...]:

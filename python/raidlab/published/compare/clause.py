@@ -45,6 +45,7 @@ _OF = {
     ("regression", "slope"): "what each further one adds to {}",
     ("regression", "intercept"): "{} with none outstanding, by the line",
     ("regression", "r_squared"): "straightness (R2) of {}",
+    ("regression", "residual"): "scatter of {} around its line",
     ("file_size_line", "positioning_ms"): "positioning time",
     ("file_size_line", "rate_mb_s"): "transfer rate",
     ("file_size_line", "r_squared"): "straightness (R2) of time over size",

@@ -205,7 +205,7 @@ class Evaluation:
                 least = min(least_of(measures, expression), value)
                 interval = interval_around(value, _of_each(expression, known), least)
         except NoReadingError as error:
-            return replace(row, verdict=NOT_EVALUATED, note=f"the run does not have: {error}")
+            return replace(row, verdict=NOT_EVALUATED, note=f"the run does not give: {error}")
         except DividesByZeroError as error:
             return replace(row, verdict=NOT_EVALUATED, note=f"cannot be told: {known.zeros(error.names)}")
         except ValueError as error:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from raidlab.published.quantities.kind import Kind, NotThereError, Reading, Source
-from raidlab.study.device import medium_mb_s
+from raidlab.study.device import medium_mb_s, revolution_of
 from raidlab.study.words import Line, Table
 
-_MEDIUM = "medium_mb_s"
+# What only disks have, whichever keys of theirs it follows from.
+_OF_MEDIUM = {"medium_mb_s": medium_mb_s, "revolution_ms": revolution_of}
 _IDLE = ("idle_overhead_ns", "idle_seek_ns", "idle_rotation_ns", "idle_transfer_ns")
 
 
@@ -23,9 +24,9 @@ def read(keys: Keys, source: Source) -> Reading | None:
     device = source.run.facts["devices"].get(source.target)
     if device is None:
         return None
-    if keys.key == _MEDIUM:
-        rate = medium_mb_s(device)
-        return None if rate is None else Reading(rate)
+    if keys.key in _OF_MEDIUM:
+        value = _OF_MEDIUM[keys.key](device)
+        return None if value is None else Reading(value)
     found: object = source.device_facts(device) if keys.key in _IDLE else device
     for step in keys.key.split("."):
         found = found.get(step) if isinstance(found, dict) else None

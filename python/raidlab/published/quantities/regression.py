@@ -21,8 +21,8 @@ from raidlab.study import Study
 class Keys(PointKeys):
     """What a measure of this kind says."""
 
-    of: Literal["slope", "intercept", "r_squared"]
-    """Which number of the line; the intercept is at depth 0."""
+    of: Literal["slope", "intercept", "r_squared", "residual"]
+    """Which number of the line; the intercept is at depth 0, the residual how far points lie around it (s.d.)."""
     metric: str
     """Which metric, as the line's height."""
     up_to: Annotated[int, Field(ge=2)] | None = None
@@ -47,6 +47,8 @@ def _line(keys: Keys, metric: Metric, points: Sequence[Point]) -> float | None:
     found = line([depth for depth, _ in known], [height for _, height in known])
     if keys.of == "r_squared":
         return found.explained
+    if keys.of == "residual":
+        return found.residual
     return (found.slope if keys.of == "slope" else found.intercept).value
 
 

@@ -38,19 +38,25 @@ def _table(choice: Choice) -> list[str]:
     """The candidates' figures, in tables of as many columns as a terminal is wide."""
     if not choice.rows:
         return ["No candidate was run."]
-    shown = [(name, figure) for name, figure in choice.plan.figure.items() if figure.shown]
+    shown = [
+        (name, figure.title.partition(",")[0], figure) for name, figure in choice.plan.figure.items() if figure.shown
+    ]
+    widths = [max(_WIDTH, len(head), len(figure.unit)) for _, head, figure in shown]
     first = max(len(row.array) for row in choice.rows) + 2
-    fit = max(1, (WIDTH - 1 - first) // (_WIDTH + 1))
     lines: list[str] = []
-    for start in range(0, len(shown), fit):
-        columns = shown[start : start + fit]
-        heads = [figure.title.partition(",")[0][:_WIDTH] for _, figure in columns]
-        units = [figure.unit[:_WIDTH] for _, figure in columns]
-        lines += [f"{'':<{first}}" + "".join(f" {text:>{_WIDTH}}" for text in line) for line in (heads, units)]
-        for row in choice.rows:
-            cells = [mark(choice, row, name) for name, _ in columns]
-            lines.append(f"{row.array:<{first}}" + "".join(f" {cell:>{_WIDTH}}" for cell in cells))
+    while widths:
+        fit = 1
+        while fit < len(widths) and first + sum(widths[: fit + 1]) + fit + 1 < WIDTH:
+            fit += 1
+        columns, mine = shown[:fit], widths[:fit]
+        texts = [("", [head for _, head, _ in columns]), ("", [figure.unit for _, _, figure in columns])]
+        texts += [(row.array, [mark(choice, row, name) for name, _, _ in columns]) for row in choice.rows]
+        for name, cells in texts:
+            lines.append(
+                f"{name:<{first}}" + "".join(f" {cell:>{width}}" for cell, width in zip(cells, mine, strict=True))
+            )
         lines.append("")
+        shown, widths = shown[fit:], widths[fit:]
     return [*lines[:-1], "'*' is the best figure of a column, told apart by repeats or not."]
 
 
@@ -107,7 +113,9 @@ def _totals(choice: Choice) -> list[str]:
     slowest = max(times[-1][1] for times in choice.totals.values())
     quickest = min(times[-1][0] for times in choice.totals.values())
     verdict = "less" if slowest < quickest else "no less"
-    lines.append(f"  The slowest at once takes {verdict} than the fastest one after another.")
+    lines.append(
+        f"  Of these {len(choice.totals)} the slowest at once takes {verdict} than the fastest one after another."
+    )
     return lines
 
 

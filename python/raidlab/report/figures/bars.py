@@ -13,10 +13,19 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from raidlab.analysis.metrics import Analysis, Point
+from raidlab.analysis.metrics import Analysis, Metric, Point
 from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities.metric import AtDepth, chosen
-from raidlab.report.figures.chart import Mark, channel_by_name, data_of, labels_at_right, layered_bars, names_at_left
+from raidlab.report.figures.chart import (
+    Mark,
+    channel_by_name,
+    columns_for,
+    data_of,
+    labels_at_right,
+    layered_bars,
+    names_at_left,
+    room_at_right,
+)
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import (
     BY_KIND,
@@ -30,18 +39,14 @@ from raidlab.report.figures.own import (
     panels_of,
 )
 from raidlab.report.figures.printed_points import Printed, decimals_of, hollow_on_bars, in_words, labels_with
-from raidlab.report.figures.style import INK, PANEL_WIDTH
+from raidlab.report.figures.style import INK
 from raidlab.report.figures.words import interval_words, number, of_bars
 from raidlab.study.figure import StudyFigure
 
 KIND = "bars"
-# Longer names of parts stand below one another.
-_LONG_PART = 24
 _BAR_STEP = 26
 # Rates of streams, each direction over a time of its own: nothing ever went as fast as they add up to.
 _OVER_OWN_TIMES = {"streams_read_mb_s", "streams_write_mb_s"}
-# The widest letter of a figure, and the gap between it and a bar, in pixels.
-_LETTER, _LABEL_GAP = 8, 14
 # One for a bar of one part; parts have colours that no array has.
 _COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F", "#54278F", "#E3C27B")
 
@@ -60,8 +65,7 @@ class _Bars:
         """How far its axis reaches at least: the longest bar, with room at its right for the figure."""
         whole = sum if _is_stacked(spec) else max
         sums = [whole([mark.value for mark in self.parts if mark.line == name]) for name in self.labels]
-        room = (max(map(len, self.labels.values())) * _LETTER + _LABEL_GAP) / PANEL_WIDTH
-        return max([*sums, *(mark.value for mark in [*self.marked, *self.over])]) * max(1.25, 1 / (1 - room))
+        return max([*sums, *(mark.value for mark in [*self.marked, *self.over])]) * room_at_right(self.labels)
 
 
 def figures(analysis: Analysis, published: PublishedComparison | None = None) -> Iterator[Figure]:
@@ -137,7 +141,7 @@ def _parts(spec: StudyFigure, line: ArrayLine, point: Point) -> list[Mark]:
         Mark(
             line.name,
             value,
-            part=metric.title,
+            part=_part(metric),
             rank=rank,
             tip=f"{line.name}, {point.level}: {metric.title} {number(value)} {metric.unit}{sure}",
         )
@@ -145,11 +149,16 @@ def _parts(spec: StudyFigure, line: ArrayLine, point: Point) -> list[Mark]:
     ]
 
 
+def _part(metric: Metric) -> str:
+    """What a part is called beside an axis that says what all of them are."""
+    return metric.title.rpartition(", ")[2]
+
+
 def _chart(panel: _Bars, spec: StudyFigure, most: float) -> Chart:
     parts, marked, over, labels = panel.parts, panel.marked, panel.over, panel.labels
     names = list(labels)
     metrics = metrics_of(spec)
-    titles = [metric.title for metric in metrics]
+    titles = [_part(metric) for metric in metrics]
     colours = dict(zip(titles, _COLOURS, strict=False))
     is_stacked = _is_stacked(spec)
     if not is_stacked:
@@ -157,10 +166,9 @@ def _chart(panel: _Bars, spec: StudyFigure, most: float) -> Chart:
         parts = [mark for mark in parts if any(one.value for one in parts if one.part == mark.part)]
         titles = [title for title in titles if any(mark.part == title for mark in parts)]
     scale = alt.Scale(domain=[0, most or 1.0], nice=False)
-    place = names_at_left(names, 200)
+    place = names_at_left(names)
     # What was printed has a legend of its own at the right of this one.
-    columns = 1 if over or max(map(len, colours)) > _LONG_PART else 2
-    legend = alt.Legend(columns=columns) if len(metrics) > 1 else None
+    legend = alt.Legend(columns=1 if over else columns_for(colours)) if len(metrics) > 1 else None
     x = alt.X(
         "value:Q",
         title=axis_title(metrics),

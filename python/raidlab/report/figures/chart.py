@@ -9,6 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,11 +17,16 @@ from typing import Any, NamedTuple
 import altair as alt
 
 from raidlab.report.figures.figure import Chart
-from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, label_room, shapes_of
+from raidlab.report.figures.style import CHART_WIDTH, PANEL_HEIGHT, PANEL_WIDTH, colours_of, label_room, shapes_of
+from raidlab.wrapping import unparted, wrapped
 
-# Names longer than the first do not stand three in a row below a panel, longer than the second not even two. Text is
-# measured in a narrow font: these leave room for a reader's, which may be an eighth wider.
-_LONG_NAME, _LONGER_NAME = 14, 26
+# In pixels, what a letter of a name takes, a symbol of a legend with the gap behind its name, and what stands beside
+# names and bars. Text is measured in a narrow font: these leave room for a reader's, which may be an eighth wider.
+_LETTER, _SYMBOL, _BESIDE = 6.6, 52, 22
+# A line of a name beside a bar, and how high it is.
+_NAME_LETTERS, _NAME_LINE = 22, 14
+# The widest letter of a figure at the right of bars, and the gap before it.
+_FIGURE_LETTER, _FIGURE_GAP = 8, 14
 DASHED = [5, 4]
 # A panel whose lines reach less of a common axis has one of its own.
 _FLATTEST = 3.0
@@ -107,16 +113,39 @@ def colour_and_shape(
     )
 
 
-def columns_for(shown: Sequence[str], most: int = 3) -> int:
-    """How many names of a legend stand side by side."""
+def columns_for(shown: Iterable[str], most: int = 4) -> int:
+    """How many names of a legend stand side by side below a panel."""
     longest = max(map(len, shown), default=0)
-    return 1 if longest > _LONGER_NAME else 2 if longest > _LONG_NAME else most
+    return max(1, min(most, int((PANEL_WIDTH + _SYMBOL / 2) / (_LETTER * longest + _SYMBOL))))
 
 
-def names_at_left(names: Sequence[str], room: int) -> alt.Y:
-    """The axis of bars: a name each, as long as ``room`` pixels, on as many lines as it has."""
-    lines = alt.Axis(ticks=False, domain=False, labelLimit=room, labelExpr=r"split(datum.label, '\n')")
-    return alt.Y("line:N", sort=list(names), title=None, axis=lines)
+def names_at_left(names: Sequence[str]) -> alt.Y:
+    """The axis of bars: a name each, on as many lines as it needs."""
+    lines = f"({json.dumps({name: _lines_of(name) for name in names})})[datum.label]"
+    # A name of two lines has its bar between them.
+    base = {"condition": {"test": f"length({lines}) > 1", "value": "bottom"}, "value": "middle"}
+    axis = alt.Axis(ticks=False, domain=False, labelLimit=230, labelExpr=lines, labelBaseline=base)
+    return alt.Y("line:N", sort=list(names), title=None, axis=axis)
+
+
+def _lines_of(name: str) -> list[str]:
+    return wrapped(unparted(name), width=_NAME_LETTERS)
+
+
+def _letters_of(names: Iterable[str]) -> int:
+    """How many letters the longest line of names at the left has."""
+    return max((len(line) for name in names for line in _lines_of(name)), default=0)
+
+
+def bars_width(names: Iterable[str]) -> int:
+    """How wide a plot of bars is beside their names, in pixels."""
+    return min(PANEL_WIDTH, int(CHART_WIDTH - _BESIDE - _LETTER * _letters_of(names)))
+
+
+def room_at_right(labels: Mapping[str, str], least: float = 1.25) -> float:
+    """How much further than its longest bar an axis reaches, that their figures find room; by the names of bars."""
+    room = (max(map(len, labels.values()), default=0) * _FIGURE_LETTER + _FIGURE_GAP) / bars_width(labels)
+    return max(least, 1 / (1 - min(room, 0.75)))
 
 
 def upward(title: str, most: float | None = None) -> alt.Y:
@@ -164,9 +193,9 @@ def level_strokes(marks: Iterable[Mark], place: alt.Y, along: alt.X, **encoding:
 def labels_at_right(marks: Iterable[Mark], place: alt.Y, *, size: int = 12, **encoding: Any) -> Any:
     """The label of each bar at the right edge of the panel, as a layer."""
     text = alt.Chart(data_of(marks)).mark_text(
-        align="right", baseline="middle", fontSize=size, fontWeight=600, aria=False
+        align="right", baseline="middle", fontSize=size, fontWeight=600, dx=-2, aria=False
     )
-    return text.encode(y=place, x=alt.value(PANEL_WIDTH - 2), text="label:N", **encoding)
+    return text.encode(y=place, x=alt.value("width"), text="label:N", **encoding)
 
 
 def layered(layers: Sequence[Any], title: str, width: int = PANEL_WIDTH, height: int = PANEL_HEIGHT) -> Chart:
@@ -174,7 +203,9 @@ def layered(layers: Sequence[Any], title: str, width: int = PANEL_WIDTH, height:
     return alt.LayerChart(layer=list(layers)).properties(width=width, height=height, title=title)
 
 
-def layered_bars(layers: Sequence[Any], title: str, names: Sequence[str], step: int, width: int = PANEL_WIDTH) -> Chart:
-    """Layers of bars, each bar so many pixels high, with room for their names."""
-    chart = layered(layers, title, width, step * max(len(names), 1))
-    return chart.properties(padding=label_room(names))
+def layered_bars(layers: Sequence[Any], title: str, names: Sequence[str], step: int, beside: int = 0) -> Chart:
+    """Layers of bars, each so many pixels high at least, with room for names and ``beside`` them, at the right."""
+    lines = max((len(_lines_of(name)) for name in names), default=1)
+    step = max(step, 6 + _NAME_LINE * lines)
+    chart = layered(layers, title, bars_width(names) - beside, step * max(len(names), 1))
+    return chart.properties(padding=label_room(_letters_of(names)))

@@ -45,7 +45,6 @@ from raidlab.report.figures.own import (
     places_of,
 )
 from raidlab.report.figures.printed_points import Printed, hollow_layers, in_words
-from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import interval_words, number, of_lines
 from raidlab.report.path import part_words
 from raidlab.study.figure import StudyFigure
@@ -209,4 +208,4 @@ def _chart(
         layers.append(line_layer(foreign, axes, width=1.5, dash=DASHED))
         layers.append(point_layer(foreign, axes, shape, filled=False))
     layers += hollow_layers(over, axes, shape, y_title)
-    return layered(layers, title, PANEL_WIDTH + 90, PANEL_HEIGHT + 50)
+    return layered(layers, title)

@@ -18,12 +18,14 @@ from raidlab.report.figures.chart import Mark, data_of, layered
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import own_figures
 from raidlab.report.figures.printed_points import Printed
-from raidlab.report.figures.style import COLOURS
+from raidlab.report.figures.style import CHART_WIDTH, COLOURS
 from raidlab.study.figure import StudyFigure
 
 KIND = "layout"
 _ROWS = 6
 _COLUMN, _ROW = 30, 24
+# What stands at the left of the fields, and a letter in one of them, in pixels.
+_LEFT, _LETTER = 46, 8
 DATA, REDUNDANCY, SPARE = "data", "parity", "spare"
 PARTS = {"data": DATA, "p": REDUNDANCY, "q": REDUNDANCY, "spare": SPARE}
 
@@ -78,4 +80,5 @@ def _chart(cells: list[Mark], disks: int, title: str) -> Chart:
         fields.encode(**place, color=alt.Color("part:N", title=None, scale=colours, legend=legend)),
         words.encode(**place, text="label:N"),
     ]
-    return layered(layers, title, _COLUMN * disks, _ROW * len(rows))
+    widest = max(_LETTER * max(len(cell.label) for cell in cells), min(_COLUMN, (CHART_WIDTH - _LEFT) // disks))
+    return layered(layers, title, widest * disks, _ROW * len(rows))

@@ -33,7 +33,6 @@ from raidlab.report.figures.chart import (
 from raidlab.report.figures.figure import Chart, Panel
 from raidlab.report.figures.own import axis_title, metrics_of
 from raidlab.report.figures.printed_points import Printed, hollow_layers, in_words
-from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH
 from raidlab.report.figures.words import number, of_lines
 from raidlab.study.figure import StudyFigure
 from raidlab.study.workload import Workload
@@ -149,7 +148,7 @@ def _chart(
         scale = alt.Scale(zero=True, nice=True)
         place, height = alt.X("x:Q", title=x_title, scale=scale, axis=alt.Axis(tickCount=6)), linear
     shown = shown_of(names, marks)
-    colour, shape = colour_and_shape(names, shown, alt.Legend(columns=columns_for(shown, most=4), labelLimit=300))
+    colour, shape = colour_and_shape(names, shown, alt.Legend(columns=columns_for(shown), labelLimit=300))
     axes = Axes(place, height, colour)
     layers = [
         line_layer(marks, axes, width=1.8),
@@ -157,7 +156,7 @@ def _chart(
         point_layer(marks, axes, shape, size=45),
         *hollow_layers(over, axes, shape, y_title),
     ]
-    return layered(layers, title, PANEL_WIDTH + 60, PANEL_HEIGHT + 50)
+    return layered(layers, title)
 
 
 def _from(mark: Mark, least: float) -> Mark:

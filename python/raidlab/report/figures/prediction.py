@@ -19,7 +19,6 @@ from raidlab.report.figures.words import interval_words, number, of_bars
 
 KIND = "prediction"
 _STEP = 30
-_NAME_ROOM = 220
 # What is further off than this is drawn at the edge; its figure stands beside it.
 _EDGE_PERCENT = 200.0
 _COLOURS = {AGREES: "#009E73", SLOWER: "#D55E00", FASTER: "#0072B2", UNDECIDED: "#8C8C8C"}
@@ -62,7 +61,7 @@ def _cut(value: float) -> float:
 def _chart(one: Prediction, names: list[str]) -> Chart:
     scale = alt.Scale(domain=[0, _EDGE_PERCENT], nice=False)
     x = alt.X("value:Q", title=_TITLE, scale=scale, axis=alt.Axis(tickCount=5))
-    place = names_at_left(names, _NAME_ROOM)
+    place = names_at_left(names)
     loads = list(zip(names, one.loads, strict=True))
     bands = [
         Mark(name, 100 - load.error_percent, interval=(100 - load.error_percent, 100 + load.error_percent))

@@ -8,7 +8,7 @@ Invariants:
 - What stands here is what `raidlab study compare` has, in the unit of the print; the figure is drawn in that unit.
 - Bars and what was printed of them have equally many decimals.
 - A range is its two ends with a band between them; a bound that is open to one side has no place.
-- What was printed of the study's hardware is not drawn over what was measured on members of the user's.
+- What was printed of the study's hardware is not drawn over what comes out on other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ PRINTED = "printed"
 _SIZE, _WIDTH = 130, 1.6
 # The band of a printed range.
 _BAND, _PALE = 9, 0.3
-_LIVE = "live"
 _DECIMALS = re.compile(r"\.(\d+)")
 
 
@@ -47,11 +46,8 @@ class Printed:
     source: Source
     reference: str | None = None
     """The array in percent of which they are."""
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether this is hardware of the user's, of which nothing was printed."""
-        return self.source.target == _LIVE
+    is_elsewhere: bool = False
+    """Whether this is other hardware, of which nothing was printed."""
 
     def only(self, patterns: Sequence[str]) -> Printed:
         """Those whose ids match one of some patterns."""
@@ -85,8 +81,9 @@ class Printed:
 
 def printed_of(published: PublishedComparison | None, source: Source, reference: str | None) -> Printed:
     """All printed figures, on the target that is compared."""
-    is_here = published is not None and published.target == source.target
-    return Printed(tuple(published.published) if is_here and published is not None else (), source, reference)
+    if published is None or published.target != source.target:
+        return Printed((), source, reference)
+    return Printed(tuple(published.published), source, reference, published.is_elsewhere)
 
 
 def rows_named(rows: Iterable[PublishedRow], patterns: Sequence[str]) -> Iterator[PublishedRow]:

@@ -22,19 +22,15 @@ from raidlab.report.figures.style import COLOURS, INK
 from raidlab.report.figures.words import number
 from raidlab.study.published import number as printed_number
 from raidlab.study.units import format_number
-from raidlab.wrapping import wrapped
 
 KIND = "published"
 NEAR, MISS = "near", "miss"
-_WIDTH = 470
 _ROW_STEP = 30
 # What lies further off than this stands at the edge.
 _EDGE = 30.0
 # So many misses are drawn, the largest first; the page's table has all.
 _MOST = 14
 _JITTER_STEPS = 7
-# A line of a miss's name, which fits in its room.
-_NAME_LETTERS = 36
 _PRINTED = 100.0
 # By the side on which a mark lies beyond its panel.
 _OUTWARDS = {-1: "triangle-left", 1: "triangle-right"}
@@ -152,7 +148,7 @@ def _errors(rows: list[PublishedRow]) -> Chart:
     colours, shapes = {NEAR: COLOURS[0], MISS: COLOURS[1]}, {NEAR: "circle", MISS: "diamond"}
     at = {
         "x": along,
-        "y": names_at_left(tables, 170),
+        "y": names_at_left(tables),
         "yOffset": alt.YOffset("rank:Q", scale=alt.Scale(domain=[-1, _JITTER_STEPS])),
         "color": channel_by_name(alt.Color, "part", {verdict: colours[verdict] for verdict in verdicts}, legend),
     }
@@ -163,7 +159,7 @@ def _errors(rows: list[PublishedRow]) -> Chart:
             drawn = alt.Chart(data_of(mine)).mark_point(filled=not is_fitted, size=60, opacity=0.85)
             looking = alt.ShapeValue(_OUTWARDS[side]) if side else shape
             layers.append(drawn.encode(shape=looking, description="tip:N", **at))
-    return layered_bars(layers, "Every printed figure", tables, _ROW_STEP, _WIDTH)
+    return layered_bars(layers, "Every printed figure", tables, _ROW_STEP)
 
 
 def _names(rows: list[PublishedRow]) -> list[str]:
@@ -177,8 +173,7 @@ def _names(rows: list[PublishedRow]) -> list[str]:
 
 def _misses(rows: list[PublishedRow], title: str) -> Chart:
     """Each miss as a pair of marks: printed, and here."""
-    names = ["\n".join(wrapped(name, width=_NAME_LETTERS)) for name in _names(rows)]
-    step = 11 + 13 * max(name.count("\n") + 1 for name in names)
+    names = _names(rows)
     marks = [
         Mark(
             name,
@@ -199,7 +194,7 @@ def _misses(rows: list[PublishedRow], title: str) -> Chart:
         )
         for field in ("x", "value")
     )
-    base = alt.Chart(data_of(marks)).encode(y=names_at_left(names, 230))
+    base = alt.Chart(data_of(marks)).encode(y=names_at_left(names))
     shape = alt.Shape("part:N", scale=None, legend=None)
     layers = [
         base.mark_rule(strokeWidth=1.5, opacity=0.6, aria=False).encode(x=printed, x2="value:Q"),
@@ -208,7 +203,7 @@ def _misses(rows: list[PublishedRow], title: str) -> Chart:
             x=here, shape=shape, description="tip:N"
         ),
         base.mark_text(align="right", baseline="middle", fontSize=12, aria=False).encode(
-            x=alt.value(_WIDTH - 150), text="label:N"
+            x=alt.value("width"), text="label:N"
         ),
     ]
-    return layered_bars(layers, title, names, step, _WIDTH - 150)
+    return layered_bars(layers, title, names, _ROW_STEP)

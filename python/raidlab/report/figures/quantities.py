@@ -5,7 +5,7 @@ Any kind of `raidlab.published.quantities` can be drawn. Thin strokes are 95 % i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import altair as alt
@@ -21,6 +21,7 @@ from raidlab.report.figures.chart import (
     level_strokes,
     most_of,
     names_at_left,
+    room_at_right,
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import ArrayLine, lines_of, own_figures, panels_of, source_of, span_of
@@ -28,12 +29,9 @@ from raidlab.report.figures.printed_points import Printed, decimals_of, hollow_o
 from raidlab.report.figures.style import COLOURS
 from raidlab.report.figures.words import number, of_bars
 from raidlab.study.figure import StudyFigure
-from raidlab.wrapping import wrapped
 
 KIND = "quantities"
 _BAR_STEP = 26
-# A longer name stands on several lines.
-_NAME_LETTERS = 40
 # Figures of several decimals are long: those that would touch are left out.
 _AXIS = alt.Axis(tickCount=5, labelOverlap="greedy", labelSeparation=6, labelFlush=False)
 
@@ -54,11 +52,21 @@ def _panels(analysis: Analysis, spec: StudyFigure, target: str, printed: Printed
                 over += printed.over(marks[-1], line.array, line.workload)
         if marks:
             drawn.append((title, marks, over))
-    most = most_of([*marks, *over] for _, marks, over in drawn)
-    for title, marks, over in drawn:
+    unsure = [_undetermined(marks) for _, marks, _ in drawn]
+    most = most_of(
+        [*(mark for mark in marks if mark.line not in names), *over]
+        for (_, marks, over), names in zip(drawn, unsure, strict=True)
+    )
+    for (title, marks, over), names in zip(drawn, unsure, strict=True):
         values = {mark.line: mark.value for mark in marks}
-        chart = bars_chart(marks, over, spec.axis, title, most=most)
+        chart = bars_chart(marks, over, spec.axis, title, most=most, unsure=names)
         yield Panel(title, chart, of_bars(values, spec.axis) + in_words(over))
+
+
+def _undetermined(marks: list[Mark]) -> set[str]:
+    """Bars that their repeats do not determine, such as the inverse of a slope near 0: those without an interval."""
+    without = {mark.line for mark in marks if mark.interval is None}
+    return without if len(without) < len(marks) else set()
 
 
 def _reading(spec: StudyFigure, line: ArrayLine, source: Source) -> Reading | None:
@@ -82,29 +90,34 @@ def bars_chart(
     title: str,
     names: Sequence[str] | None = None,
     most: float | None = None,
+    unsure: Collection[str] = (),
 ) -> Chart:
     """Bars with their figures at the right, and over them what was printed; names without a bar have that alone.
 
-    ``most`` is what the longest bar of all panels reaches, where they have one axis.
+    ``most`` is what the longest bar of all panels reaches, where they have one axis. Those that are ``unsure`` have a
+    question mark, and are cut where they are longer than all others.
     """
-    lines = {name: "\n".join(wrapped(name, width=_NAME_LETTERS)) for name in names or [mark.line for mark in marks]}
-    marks, over = ([replace(mark, line=lines[mark.line]) for mark in each] for each in (marks, over))
-    names = list(lines.values())
+    sure = [mark for mark in marks if mark.line not in unsure]
+    names = list(dict.fromkeys(names or [mark.line for mark in marks]))
     decimals = decimals_of({mark.line: [mark.value] for mark in marks}, over)
-    labels = dict.fromkeys(names, "not here") | {mark.line: f"{mark.value:,.{decimals}f}" for mark in marks}
-    ends = [Mark(name, 0.0, label=label) for name, label in labels_with(labels, over).items()]
+    labels = dict.fromkeys(names, "not here") | {
+        mark.line: f"{mark.value:,.{decimals}f}{' ?' if mark.line in unsure else ''}" for mark in marks
+    }
+    labels = labels_with(labels, over)
+    ends = [Mark(name, 0.0, label=label) for name, label in labels.items()]
     least = min((mark.value if mark.interval is None else mark.interval[0] for mark in marks), default=0.0)
-    most = most or max((mark.high for mark in [*marks, *over]), default=0.0)
-    # Room at the right for the figure behind the longest bar; an intercept may be negative.
-    room = 1.6 if over else 1.25
-    scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * room, 0.0) or 1.0], nice=False)
-    place = names_at_left(names, 330)
+    most = most or max((mark.high for mark in [*sure, *over]), default=0.0)
+    # An intercept may be negative.
+    scale = alt.Scale(domain=[min(0.0, least * 1.05), max(most * room_at_right(labels), 0.0) or 1.0], nice=False)
+    place = names_at_left(names)
     along = alt.X("value:Q", title=axis, scale=scale, axis=_AXIS)
-    bar = alt.Chart(data_of(marks)).mark_bar(height=16, opacity=0.9, color=COLOURS[0])
+    bar = alt.Chart(data_of(replace(mark, value=min(mark.value, most)) for mark in marks)).mark_bar(
+        height=16, opacity=0.9, color=COLOURS[0]
+    )
     layers = [
         bar.encode(y=place, x=along, description="tip:N"),
         *level_strokes(marks, place, alt.X("low:Q", scale=scale)),
         labels_at_right(ends, place),
         *hollow_on_bars(over, place, alt.X("value:Q", scale=scale), COLOURS[0] if marks else None),
     ]
-    return layered_bars(layers, title, names, max(_BAR_STEP, 6 + 14 * max(name.count("\n") + 1 for name in names)))
+    return layered_bars(layers, title, names, _BAR_STEP)

@@ -25,7 +25,7 @@ from raidlab.report.figures.chart import (
     point_layer,
 )
 from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
-from raidlab.report.figures.style import COLOURS, PANEL_WIDTH
+from raidlab.report.figures.style import COLOURS
 from raidlab.report.figures.throughput_against_p90 import ticks_between
 from raidlab.report.figures.words import number
 
@@ -108,13 +108,13 @@ def _chart(rows: list[ComparisonRow], title: str, *, with_arrays: bool) -> Chart
     legend = alt.Legend(columns=2)
     colour = channel_by_name(alt.Color, "part", {verdict: _COLOURS[verdict] for verdict in verdicts}, legend)
     shape = channel_by_name(alt.Shape, "part", {verdict: _SHAPES[verdict] for verdict in verdicts}, legend)
-    place = names_at_left(names, 230)
+    place = names_at_left(names)
     layers = [
         alt.Chart(data_of([Mark("", 100.0)])).mark_rule(opacity=0.6, aria=False).encode(x=along),
         *level_strokes(marks, place, low_end, color=colour),
         point_layer(marks, Axes(along, place, colour), shape, size=70),
     ]
-    return layered_bars(layers, title, names, _ROW_STEP, PANEL_WIDTH - 60)
+    return layered_bars(layers, title, names, _ROW_STEP)
 
 
 def _ticks(least: float, most: float) -> list[float]:

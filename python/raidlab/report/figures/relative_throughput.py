@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Comparison
-from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered, level_strokes, names_at_left
+from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered_bars, level_strokes, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
-from raidlab.report.figures.style import INK, PANEL_WIDTH, colours_of
+from raidlab.report.figures.style import INK, colours_of
 from raidlab.report.figures.words import interval_words, number, of_bars
 
 KIND = "relative_throughput"
@@ -22,7 +22,7 @@ MODEL = "access-count model"
 HELD = "at equal p{percentile:g}"
 _BAR_STEP = 30
 # Beside the plot, where no interval runs through them, stand the figures of the bars.
-_WIDTH = PANEL_WIDTH - 46
+_FIGURES = 46
 _UPRIGHT = "M-.13,-1.15H.13V1.15H-.13Z"
 
 
@@ -90,7 +90,7 @@ def _chart(
         for mark in bars
         if mark.interval is not None
     ]
-    place, scale = names_at_left(names, 140), alt.Scale(domain=[0, edge], nice=False)
+    place, scale = names_at_left(names), alt.Scale(domain=[0, edge], nice=False)
     along, low_end = (
         alt.X(f"{field}:Q", title=of_reference, scale=scale, axis=alt.Axis(tickCount=5)) for field in ("value", "low")
     )
@@ -101,7 +101,7 @@ def _chart(
     drawn = bar.mark_bar(height=18, opacity=0.85).encode(
         color=channel_by_name(alt.Color, "line", colours_of(names), None), description="tip:N"
     )
-    text = bar.mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600, aria=False)
+    text = bar.mark_text(align="right", baseline="middle", fontSize=12, fontWeight=600, dx=_FIGURES, aria=False)
     pointed = []
     if models:
         pointed.append(alt.Chart(data_of(models)).mark_point(filled=True, opacity=1, size=420, color=INK))
@@ -114,6 +114,6 @@ def _chart(
         drawn,
         *level_strokes(cut, place, low_end),
         *(marked.encode(y=place, x=along, shape=shape, description="tip:N") for marked in pointed),
-        text.encode(x=alt.value(PANEL_WIDTH), text="label:N"),
+        text.encode(x=alt.value("width"), text="label:N"),
     ]
-    return layered(layers, title, _WIDTH, _BAR_STEP * max(len(names), 1))
+    return layered_bars(layers, title, names, _BAR_STEP, beside=_FIGURES)

@@ -41,7 +41,7 @@ from raidlab.report.figures.own import (
     span_of,
 )
 from raidlab.report.figures.printed_points import Printed, hollow_layers, in_words
-from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of, shapes_of
+from raidlab.report.figures.style import colours_of, shapes_of
 from raidlab.report.figures.words import number, of_lines
 from raidlab.study import Study
 from raidlab.study.check import count_leaves
@@ -180,7 +180,7 @@ def _chart(
         *hollow_layers(over, axes, shape, y_title),
         *_crossed(marks, spec),
     ]
-    return layered(layers, spec.title, PANEL_WIDTH + 90, PANEL_HEIGHT + 50)
+    return layered(layers, spec.title)
 
 
 def _ends(marks: list[Mark], name: str, *, is_level: bool) -> list[Mark]:

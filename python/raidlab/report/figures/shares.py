@@ -18,6 +18,7 @@ from raidlab.report.figures.chart import (
     DASHED,
     Mark,
     channel_by_name,
+    columns_for,
     data_of,
     labels_at_right,
     layered_bars,
@@ -33,7 +34,6 @@ from raidlab.study.figure import FigureSeries, StudyFigure
 KIND = "shares"
 _BAR_STEP = 19
 # Longer names of shares stand below one another: a reader's font may be wider than the one text is measured in.
-_LONG_NAME = 20
 # None of the colours that arrays have.
 _COLOURS = ("#0072B2", "#A79FD0", "#8C8C8C", "#B5305F")
 _CAPTION = "Throughput per disk in percent of the reference; in brackets the storage efficiency."
@@ -98,10 +98,10 @@ def _chart(marks: list[Mark], over: list[Mark], spec: StudyFigure, title: str, m
     names = list(dict.fromkeys(mark.line for mark in marks))
     series = [one.name for one in spec.series if any(mark.part == one.name for mark in marks)]
     colours = {one.name: _COLOURS[rank % len(_COLOURS)] for rank, one in enumerate(spec.series)}
-    legend = alt.Legend(columns=1 if max(map(len, series)) > _LONG_NAME else 2, labelLimit=300)
+    legend = alt.Legend(columns=columns_for(series), labelLimit=300)
     # Room at the right for the figures.
     scale = alt.Scale(domain=[0, max(100.0, most) * 1.12], nice=False)
-    place, within = names_at_left(names, 160), alt.YOffset("part:N", sort=series)
+    place, within = names_at_left(names), alt.YOffset("part:N", sort=series)
     bars = (
         alt.Chart(data_of(marks))
         .mark_bar(opacity=0.9)

@@ -21,7 +21,7 @@ from raidlab.report.figures.chart import DASHED, Mark, channel_by_name, data_of,
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import own_figures, places_of, reading_at, source_of
 from raidlab.report.figures.printed_points import Printed
-from raidlab.report.figures.style import PANEL_HEIGHT, PANEL_WIDTH, colours_of
+from raidlab.report.figures.style import colours_of
 from raidlab.report.figures.words import number, of_lines
 from raidlab.study.figure import StudyFigure
 
@@ -79,8 +79,9 @@ def _chart(marks: list[Mark], names: list[str], unit: str, what: str) -> Chart:
         y=alt.Y("value:Q", title=f"total time ({unit})", axis=alt.Axis(tickCount=5)),
         color=channel_by_name(alt.Color, "line", colours, alt.Legend(columns=1, labelLimit=380)),
     )
-    dash = channel_by_name(alt.StrokeDash, "part", {_AT_ONCE: [1, 0], _ALONE: DASHED}, alt.Legend(columns=1))
+    # The caption says which are dashed.
+    dash = channel_by_name(alt.StrokeDash, "part", {_AT_ONCE: [1, 0], _ALONE: DASHED}, None)
     lines = base.mark_line(strokeWidth=2, aria=False).encode(strokeDash=dash)
     # What is pointed at; the lines themselves carry no description.
     marked = base.mark_point(size=30, filled=True, opacity=0.9).encode(description="tip:N")
-    return layered([lines, marked], "total time", PANEL_WIDTH + 90, PANEL_HEIGHT + 50)
+    return layered([lines, marked], "total time")
