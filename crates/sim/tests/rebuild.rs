@@ -11,7 +11,7 @@ mod common;
 
 use common::{closed, fixed, random, requests};
 use raidlab_array::{
-    DataLoss, MemberEventSpec, Policy, RebuildSpec, RebuildThrottle, Rotation, ScrubKind, SitOut, Tree,
+    DataLoss, MemberEventSpec, Policy, RebuildSpec, RebuildThrottle, Rotation, SatOut, ScrubKind, SitOut, Tree,
 };
 use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec};
 use raidlab_sim::{run, SimConfig, SimResult};
@@ -334,6 +334,25 @@ fn a_member_that_is_slow_is_read_last_and_tried_again_after_a_rest() {
         assert!(both.sat_out.iter().filter(|out| out.ended_ns.is_none()).count() <= 1, "{tree:?}: {:?}", both.sat_out);
     }
     assert!(reading(Tree::raid0(4, CHUNK), sit_out, vec![slow(1)]).sat_out.is_empty());
+}
+
+/// An operation that takes longer than a member is watched is told as no longer than it was seen to take.
+#[test]
+fn how_slow_a_member_was_is_what_was_seen() {
+    let ns = |seconds: f64| (seconds * 1e9) as u64;
+    for (times, expected_s) in [(2e5, 3.0), (2e4, 2.0)] {
+        let load = LoadSpec::Open { arrival: ArrivalSpec::Uniform { rate_per_s: 1000.0 }, max_in_flight: None };
+        let limits = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(8.0) } };
+        let policy = Policy { sit_out: Some(SitOut { times: 2.0, hold: ns(3.0), rest: ns(10.0) }), ..Policy::default() };
+        let events = vec![MemberEventSpec::slowness(ns(2.0), 1, times)];
+        let tree = Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
+        let config = closed(tree, fixed(OPERATION_US), random(1.0, 4096), 1);
+        let result = run(&SimConfig { load, limits, events, policy, ..config }).expect("a run");
+        let [SatOut { mean_ns, peers_ns, .. }] = result.sat_out[..] else { panic!("{:?}", result.sat_out) };
+        let mean_s = mean_ns / 1e9;
+        assert!((0.85..=1.05).contains(&(mean_s / expected_s)), "{mean_s} s of an operation of {expected_s} s");
+        assert!((peers_ns / 1e3 / OPERATION_US - 1.0).abs() < 0.01, "{peers_ns} ns");
+    }
 }
 
 #[test]
