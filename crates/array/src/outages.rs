@@ -563,13 +563,12 @@ impl Outages {
         let is_lost = |at: &Instant| self.data_loss.is_some_and(|loss| loss.at_ns <= at.as_ns());
         let of = |&Place { leaf, failed_at, begun_at, whole_at, stopped_at, has_worn_out, in_spare, lacks }: &Place| {
             let member_sectors = sectors(leaf) - array.layout().data_offset(leaf);
-            let valid = array.spare_of(leaf).map_or(0, |(_, valid)| valid).max(array.member(leaf).valid);
             let lacks = if whole_at.is_some() { lacks } else { array.bad_blocks(leaf) };
             RebuildResult {
                 leaf,
                 failed_ns: failed_at.map(Instant::as_ns),
                 begun_ns: begun_at.map(Instant::as_ns),
-                rebuilt_bytes: begun_at.map_or(0, |_| valid.min(member_sectors) * sector_bytes),
+                rebuilt_bytes: begun_at.map_or(0, |_| array.rebuilt_sectors(leaf).min(member_sectors) * sector_bytes),
                 member_bytes: member_sectors * sector_bytes,
                 elapsed_ns: begun_at
                     .map_or(0, |begun_at| whole_at.or(stopped_at).unwrap_or(now).since(begun_at).as_ns()),

@@ -452,6 +452,25 @@ fn alone_md_lets_all_end_after_each_sixteenth_and_writes_superblocks() {
     }
 }
 
+/// Whatever superblocks say of it, which is nothing before the first sixteenth, and wherever its copies lie.
+#[test]
+fn what_is_told_as_rebuilt_is_what_was_written() {
+    let with_barrier = Policy { resync_barrier: true, ..Policy::default() };
+    let trees = ["raid1(2)", "raid10(4, chunk=64KiB)", "raid10(5, chunk=64KiB)", "raid10(4, chunk=64KiB, layout=f2)"];
+    let nested = ["mirror(2*raid10(4, chunk=64KiB, layout=f2))", "raid5(4, chunk=64KiB)"];
+    for (trees, policy) in [(&trees[..], with_barrier), (&nested[..], Policy::default())] {
+        for tree in trees {
+            let config = rebuilding(Tree::parse(tree).expect("a tree"), vec![1], RebuildThrottle::Rate { kib_s: 8192.0 });
+            let result = run(&alone(SimConfig { policy, ..config }, 5.0)).expect("a run");
+            let place = result.rebuilds[0];
+            let written = result.members[1].totals.write_bytes;
+            // Units in flight are written, and count once all before them are.
+            let of_written = place.rebuilt_bytes as f64 / written as f64;
+            assert!((0.95..=1.0).contains(&of_written) && written > 30 << 20, "{tree}: {place:?} of {written} bytes");
+        }
+    }
+}
+
 #[test]
 fn a_check_in_the_stripe_cache_rests_for_superblocks_after_each_sixteenth() {
     let policy = Policy {

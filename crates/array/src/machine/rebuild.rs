@@ -17,7 +17,7 @@ use super::{Array, Event, Owner};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{for_level, Level, Member, Personality};
 use crate::plan::{place, BadBlockCounts, MemberViews, Plan, Planner, Scratch, WrongExtent};
-use crate::policy::{MemberState, UnitPlaces};
+use crate::policy::{MemberState, MemberView, UnitPlaces};
 use crate::throttle::{Beside, Go, Pace, RebuildThrottle, Traffic};
 use crate::weakness::Weakness;
 use raidlab_types::number::{lcm, usize_from};
@@ -310,6 +310,12 @@ impl Array {
         // Others may be replaced at the same time, and are rebuilt with it.
         self.next_work_at = Some(now);
         Ok(())
+    }
+
+    /// How many sectors of a member, or of the distributed spare in which it comes to stand, hold what they should.
+    pub fn rebuilt_sectors(&self, leaf: LeafId) -> u64 {
+        let &MemberView { valid, rebuilt, .. } = self.views.leaf(leaf);
+        self.spare_of(leaf).map_or(0, |(_, valid)| valid).max(valid).max(rebuilt)
     }
 
     /// Has rebuilds that begin from now on go by units of so many bytes of each member, or by a row of chunks.
@@ -751,6 +757,15 @@ impl Array {
                 self.events.push_back(Event::MemberRebuilt { leaf: member });
             }
             return;
+        }
+        for &leaf in leaves.iter() {
+            let (mut sectors, part) = (0, Extent::new(0, *rebuilt));
+            for &child in &self.layout.node(*node).children {
+                leaf_shares(&self.layout, child, part, &mut |of, share| {
+                    sectors += if of == leaf { share.sectors } else { 0 };
+                });
+            }
+            self.views.set_rebuilt(leaf, sectors);
         }
         let sector_bytes = u64::from(self.layout.sector_bytes());
         // As md tells the member's superblock.
