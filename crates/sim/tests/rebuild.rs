@@ -11,7 +11,8 @@ mod common;
 
 use common::{closed, fixed, random, requests};
 use raidlab_array::{
-    DataLoss, MemberEventSpec, Policy, RebuildSpec, RebuildThrottle, Rotation, SatOut, ScrubKind, SitOut, Tree,
+    DataLoss, MemberEventSpec, Policy, RebuildResult, RebuildSpec, RebuildThrottle, Rotation, SatOut, ScrubKind,
+    SitOut, Tree,
 };
 use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec};
 use raidlab_sim::{run, SimConfig, SimResult};
@@ -91,7 +92,37 @@ fn rebuilt_beside_spares(n: u32, width: u32, spares: u32) -> (f64, Vec<(u64, u64
     let tree = Tree::Declustered { width, parities: 1, spares, chunk_bytes: CHUNK, children };
     let result = run(&alone(rebuilding(tree, vec![2], RebuildThrottle::Idle), 30.0)).expect("a run");
     assert!(result.rebuilds[0].is_over && result.rebuilds[0].rebuilt_bytes > 0, "{:?}", result.rebuilds);
-    (result.rebuilds[0].elapsed_ns as f64 / 1e9, reads_and_writes(&result))
+    let counts = reads_and_writes(&result);
+    if spares > 0 {
+        let written = counts.iter().map(|(_, writes)| writes * CHUNK).sum::<u64>();
+        let RebuildResult { rebuilt_bytes, member_bytes, .. } = result.rebuilds[0];
+        assert_eq!((rebuilt_bytes, member_bytes), (written, written), "{n} {width} {spares}");
+    }
+    (result.rebuilds[0].elapsed_ns as f64 / 1e9, counts)
+}
+
+/// Rows in which a member has a spare chunk that is free need no rebuild, and neither its throttle nor who asks how far it
+/// has come counts them.
+#[test]
+fn a_rate_is_of_what_is_rebuilt() {
+    let throttle = RebuildThrottle::Rate { kib_s: 8192.0 };
+    let rebuilt = |tree: &str, missing: Vec<u32>, seconds: f64| {
+        let config = rebuilding(Tree::parse(tree).expect("a tree"), missing, throttle);
+        let result = run(&alone(config, seconds)).expect("a run");
+        let written: u64 = result.members.iter().map(|member| member.totals.write_bytes).sum();
+        let of_rate = |place: &RebuildResult| place.rebuilt_bytes as f64 / seconds / (8192.0 * 1024.0);
+        let told: Vec<f64> = result.rebuilds.iter().map(of_rate).collect();
+        (told, written as f64 / seconds / (8192.0 * 1024.0))
+    };
+    for seconds in [5.0, 10.0] {
+        let (told, written) = rebuilt("declustered(7, width=3, spares=1)", vec![2], seconds);
+        assert!((told[0] - 1.0).abs() < 0.01 && (written - 1.0).abs() < 0.01, "{told:?} {written}");
+        // Of two some rows are of one alone. What the first lacks where the second had the spare chunk for it, which is in
+        // less than one row of ten, is told of both.
+        let (told, written) = rebuilt("declustered(10, width=4, parities=2, spares=2)", vec![2, 5], seconds);
+        assert!(told.iter().all(|told| (0.75..=1.01).contains(told)), "{told:?}");
+        assert!((0.0..0.12).contains(&(told.iter().sum::<f64>() - written)), "{told:?} {written}");
+    }
 }
 
 /// The law by which OpenZFS's dRAID is told of: the rate grows as there are more members to a stripe's.
@@ -343,7 +374,8 @@ fn how_slow_a_member_was_is_what_was_seen() {
     for (times, expected_s) in [(2e5, 3.0), (2e4, 2.0)] {
         let load = LoadSpec::Open { arrival: ArrivalSpec::Uniform { rate_per_s: 1000.0 }, max_in_flight: None };
         let limits = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(8.0) } };
-        let policy = Policy { sit_out: Some(SitOut { times: 2.0, hold: ns(3.0), rest: ns(10.0) }), ..Policy::default() };
+        let policy =
+            Policy { sit_out: Some(SitOut { times: 2.0, hold: ns(3.0), rest: ns(10.0) }), ..Policy::default() };
         let events = vec![MemberEventSpec::slowness(ns(2.0), 1, times)];
         let tree = Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
         let config = closed(tree, fixed(OPERATION_US), random(1.0, 4096), 1);
@@ -460,7 +492,8 @@ fn what_is_told_as_rebuilt_is_what_was_written() {
     let nested = ["mirror(2*raid10(4, chunk=64KiB, layout=f2))", "raid5(4, chunk=64KiB)"];
     for (trees, policy) in [(&trees[..], with_barrier), (&nested[..], Policy::default())] {
         for tree in trees {
-            let config = rebuilding(Tree::parse(tree).expect("a tree"), vec![1], RebuildThrottle::Rate { kib_s: 8192.0 });
+            let config =
+                rebuilding(Tree::parse(tree).expect("a tree"), vec![1], RebuildThrottle::Rate { kib_s: 8192.0 });
             let result = run(&alone(SimConfig { policy, ..config }, 5.0)).expect("a run");
             let place = result.rebuilds[0];
             let written = result.members[1].totals.write_bytes;

@@ -142,11 +142,7 @@ impl Slowness {
     }
 
     /// How long an operation takes a member, and the median of its peers, where `mean` says it of each.
-    fn means(
-        &mut self,
-        leaf: LeafId,
-        mean: impl Fn(&[MemberPace], usize) -> Option<f64>,
-    ) -> Option<(f64, f64)> {
+    fn means(&mut self, leaf: LeafId, mean: impl Fn(&[MemberPace], usize) -> Option<f64>) -> Option<(f64, f64)> {
         let (leaf, members) = (leaf as usize, &self.members);
         let own = mean(members, leaf)?;
         let is_peer = |&other: &usize| other != leaf && members[other].volume == members[leaf].volume;

@@ -152,6 +152,22 @@ impl MemberViews {
         Some((spare - node.spares.start, self.leaf(spare).valid))
     }
 
+    /// How many of so many first sectors of a member hold anything: spare chunks do not in which nobody stood when it was
+    /// lost. Distributed spares are taken in their order, so that was before its own.
+    pub(crate) fn used_sectors(&self, layout: &Layout, leaf: LeafId, sectors: u64) -> u64 {
+        let id = layout.node_of(leaf);
+        let Some(node) = layout.parent(id).filter(|node| !node.spares.is_empty()) else { return sectors };
+        let position = node.children.iter().position(|&child| child == id).map_or(0, place);
+        let is_free = |number: u32| {
+            let spare = node.spares.start + number;
+            !self.leaf(spare).writes() || self.leaf(leaf).spare.is_some_and(|own| own <= spare)
+        };
+        match &node.level {
+            Level::Parity(parity) => parity.used_sectors(position, sectors, is_free),
+            _ => sectors,
+        }
+    }
+
     /// The member that stands in a distributed spare; a member itself.
     pub(crate) fn stands_for(&self, layout: &Layout, leaf: LeafId) -> Option<LeafId> {
         let in_spare = || self.leaves.iter().position(|view| view.spare == Some(leaf)).map(place);
