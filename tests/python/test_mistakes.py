@@ -251,6 +251,10 @@ FAILS = 'events = [{ at = "1s", fail = 2 }]'
         (FAILS + '\nrebuild = { throttle = { kind = "rate", kib_s = true } }', "kib_s: True: is not a number"),
         (FAILS + '\nrebuild = { after = "-1s" }', "after: '-1s': a time must not be below 0; accepted: a time"),
         (FAILS + "\nrebuild = { after = 10 }", "after: 10: is a time without a unit"),
+        (
+            'tree = "raid0(4, chunk=64KiB)"\npolicy = { sit_out = {} }',
+            r"policy.sit_out: no member of 'raid0\(4, chunk=64KiB\)' can sit out, since .*; accepted: a tree with",
+        ),
         ('tree = "mounted"\n' + FAILS, r"events: is said of members, and a mounted array has none; accepted"),
     ],
 )
