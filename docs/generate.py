@@ -168,7 +168,7 @@ COLUMNS: dict[str, str] = {
     "begun_ns": "When a new one took its place; null where none did.",
     "whole_ns": "When that held all it should; null where it never did.",
     "stopped_ns": "When it was given up, because too little could be read of the others; null where it was not.",
-    "rebuilt_bytes": "Bytes of it that held what they should when the run was over.",
+    "rebuilt_bytes": "Bytes of it that had been rebuilt when the run was over, in order from its beginning.",
     "kind": "`check`, `repair` or `resync`.",
     "scrubs.begun_ns": "When it began, from the beginning of the cell.",
     "over_ns": "When it had gone over all; null where the run was over before.",
@@ -178,7 +178,7 @@ COLUMNS: dict[str, str] = {
     "mended": "Sectors that could not be read and were written anew.",
     "left_out_bytes": "Bytes left out, since too little could be read of them.",
     "bare_bytes": "Bytes passed over, since no redundancy was left that could disagree.",
-    "rebuilds.member_bytes": "Bytes that its place in the array has.",
+    "rebuilds.member_bytes": "Bytes that its place in the array has, without distributed spares that were free.",
     "stations.busy_ns": "Time its servers were busy, summed.",
     "stations.wait_ns": "Time visits waited for a server, summed.",
 }

@@ -228,6 +228,11 @@ FAILS = 'events = [{ at = "1s", fail = 2 }]'
         ('events = [{ at = "1s", fail = -1 }]', r"events\[0\].fail: -1: must be at least 0"),
         ('events = [{ at = "1s" }]', r"events\[0\]: does not say what befalls which member; accepted: "),
         ("events = [{ fail = 2 }]", r"events\[0\].at: is missing; accepted: a time with its unit, such as '0s'"),
+        (
+            'events = [{ at = "1s", slow = 2, times = 2 }, { at = "2s", slow = 2, times = 3 },'
+            ' { at = "1000ms", slow = 2, times = 4 }]',
+            r"events\[2\].slow: 2: how slow this member becomes at 1 s is said before; accepted: one of both, or an",
+        ),
         ("events = [2]", r"events\[0\]: 2: is not a table; accepted: a table of keys: at, fail"),
         ("missing = [true]", r"missing\[0\]: True: is not a whole number"),
         # A rebuild beside a mistake is no second one.
@@ -246,6 +251,10 @@ FAILS = 'events = [{ at = "1s", fail = 2 }]'
         (FAILS + '\nrebuild = { throttle = { kind = "rate", kib_s = true } }', "kib_s: True: is not a number"),
         (FAILS + '\nrebuild = { after = "-1s" }', "after: '-1s': a time must not be below 0; accepted: a time"),
         (FAILS + "\nrebuild = { after = 10 }", "after: 10: is a time without a unit"),
+        (
+            'tree = "raid0(4, chunk=64KiB)"\npolicy = { sit_out = {} }',
+            r"policy.sit_out: no member of 'raid0\(4, chunk=64KiB\)' can sit out, since .*; accepted: a tree with",
+        ),
         ('tree = "mounted"\n' + FAILS, r"events: is said of members, and a mounted array has none; accepted"),
     ],
 )

@@ -147,9 +147,9 @@ pub struct RebuildResult {
     pub failed_ns: Option<u64>,
     /// When it took the place, if any did.
     pub begun_ns: Option<u64>,
-    /// Bytes of it that hold what they should.
+    /// Bytes of it that were rebuilt.
     pub rebuilt_bytes: u64,
-    /// Bytes that its place in the array has.
+    /// Bytes that its place in the array has, without distributed spares that are free.
     pub member_bytes: u64,
     /// How long it took from then, or how long it had until the run was over.
     pub elapsed_ns: u64,
@@ -317,11 +317,12 @@ impl Outages {
         }
         if let Some(RebuildSpec { throttle, .. }) = rebuild {
             for &leaf in missing {
+                let mut in_spare = false;
                 if !array.member(leaf).writes() {
                     let begun = begin_rebuild(array, Instant::ZERO, leaf, throttle);
-                    begun.map_err(|error| SpecError::new("missing", error.to_string()))?;
+                    in_spare = !begun.map_err(|error| SpecError::new("missing", error.to_string()))?;
                 }
-                outages.places.push(Place { begun_at: Some(Instant::ZERO), ..Place::of(leaf) });
+                outages.places.push(Place { begun_at: Some(Instant::ZERO), in_spare, ..Place::of(leaf) });
             }
         }
         for event in events {
@@ -562,14 +563,13 @@ impl Outages {
         // What nobody can read any more after a failure too many gives no rebuild up: the run is over.
         let is_lost = |at: &Instant| self.data_loss.is_some_and(|loss| loss.at_ns <= at.as_ns());
         let of = |&Place { leaf, failed_at, begun_at, whole_at, stopped_at, has_worn_out, in_spare, lacks }: &Place| {
-            let member_sectors = sectors(leaf) - array.layout().data_offset(leaf);
-            let valid = array.spare_of(leaf).map_or(0, |(_, valid)| valid).max(array.member(leaf).valid);
+            let member_sectors = array.used_sectors(leaf, sectors(leaf) - array.layout().data_offset(leaf));
             let lacks = if whole_at.is_some() { lacks } else { array.bad_blocks(leaf) };
             RebuildResult {
                 leaf,
                 failed_ns: failed_at.map(Instant::as_ns),
                 begun_ns: begun_at.map(Instant::as_ns),
-                rebuilt_bytes: begun_at.map_or(0, |_| valid.min(member_sectors) * sector_bytes),
+                rebuilt_bytes: begun_at.map_or(0, |_| array.rebuilt_sectors(leaf).min(member_sectors) * sector_bytes),
                 member_bytes: member_sectors * sector_bytes,
                 elapsed_ns: begun_at
                     .map_or(0, |begun_at| whole_at.or(stopped_at).unwrap_or(now).since(begun_at).as_ns()),

@@ -235,6 +235,9 @@ pub struct MemberView {
     /// Sectors of its data area below this one hold what they should: `Lba::MAX` of a member that is online, 0 of one that
     /// is not there.
     pub valid: Lba,
+    /// Sectors that its rebuild has written. They hold what they should, though some may count as `valid` later only: as md,
+    /// the array may go by what superblocks say, and a level may keep together what others have far apart.
+    pub(crate) rebuilt: u64,
     /// Operations queued to it and not yet done.
     pub in_flight: u32,
     /// One past the last sector of the operation queued last: where its arm will be.
@@ -245,7 +248,7 @@ pub struct MemberView {
 
 impl Default for MemberView {
     fn default() -> Self {
-        MemberView { state: MemberState::Online, valid: Lba::MAX, in_flight: 0, end_lba: 0, spare: None }
+        MemberView { state: MemberState::Online, valid: Lba::MAX, rebuilt: 0, in_flight: 0, end_lba: 0, spare: None }
     }
 }
 

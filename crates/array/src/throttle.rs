@@ -28,7 +28,7 @@ pub enum RebuildThrottle {
         #[serde(default = "md_depth")]
         depth: u32,
     },
-    /// At one rate, whatever clients do.
+    /// At one rate, whatever clients do: where units wait for clients, up to a second of lost time is made up for.
     Rate {
         /// KiB/s of each member.
         kib_s: f64,
@@ -116,6 +116,9 @@ const MARKS: usize = 10;
 const MARK_STEP: Duration = Duration::from_ns(3_000_000_000);
 /// How long md sleeps when it is too fast.
 const TOO_FAST: Duration = Duration::from_ns(500_000_000);
+/// How much lost time a rate makes up for. Units wait for clients by the operation, which is less; and a rate is of a second,
+/// so that in no span of time more is done than the rate allows in a second more.
+const MADE_UP_FOR: Duration = Duration::from_ns(1_000_000_000);
 /// What one of md's requests is of a member: with parity, and without.
 const MD_REQUEST_BYTES: [u64; 2] = [4 << 10, 64 << 10];
 
@@ -302,7 +305,9 @@ impl Pace {
             steps.begun += bytes;
         }
         if let RebuildThrottle::Rate { kib_s } = self.throttle {
-            self.not_before = self.not_before.max(now) + Duration::from_s_f64(f64_from(bytes) / 1024.0 / kib_s);
+            // A bucket of tokens, which holds those of so long a time.
+            let earliest = Instant::from_ns(now.as_ns().saturating_sub(MADE_UP_FOR.as_ns()));
+            self.not_before = self.not_before.max(earliest) + Duration::from_s_f64(f64_from(bytes) / 1024.0 / kib_s);
         }
     }
 
@@ -361,6 +366,37 @@ mod tests {
         assert!(kib_s(RebuildThrottle::Idle, quiet) > 127_000.0);
         let half = kib_s(RebuildThrottle::Share { fraction: 0.5 }, busy);
         assert!((half / 32_000.0 - 1.0).abs() < 0.01, "{half} KiB/s: a unit, and as long a rest");
+    }
+
+    #[test]
+    fn a_rate_makes_up_for_what_it_lost_behind_clients_and_for_no_more_than_a_second() {
+        // Units begin only at times that are let through, as where they wait behind clients; KiB begun by the millisecond.
+        let begun = |kib_s: f64, seconds: u64, is_let: fn(u64) -> bool| -> Vec<u64> {
+            let mut pace = Pace::new(RebuildThrottle::Rate { kib_s }, true, Instant::ZERO);
+            let beside = Beside { requests: 0, requests_in_flight: 1, units: 0, bytes: 0, traffic: &[] };
+            let one = |ms: u64| {
+                let now = Instant::from_ns(ms * 1_000_000);
+                let goes = is_let(ms) && pace.go(now, beside) == Go::Now;
+                if goes {
+                    pace.begin(now, UNIT);
+                }
+                u64::from(goes) * UNIT / 1024
+            };
+            (0..seconds * 1000).map(one).collect()
+        };
+        let total = |kib: &[u64]| kib.iter().sum::<u64>() as f64;
+        // Of each 100 ms 40 are lost: 38,400 KiB/s could be done of 64 KiB a millisecond, and all that is asked for is.
+        for kib_s in [6400.0, 20_000.0, 38_000.0] {
+            let beside_clients = total(&begun(kib_s, 60, |ms| ms % 100 >= 40)) / 60.0;
+            assert!((beside_clients / kib_s - 1.0).abs() < 0.01, "{beside_clients} KiB/s of {kib_s}");
+        }
+        // After ten seconds of nothing there is a second's worth more, however long the span, and then the rate again.
+        let after = begun(6400.0, 30, |ms| !(10_000..20_000).contains(&ms));
+        for span in [100, 1000, 5000, 30_000] {
+            let most = after.windows(span).map(total).fold(0.0, f64::max);
+            assert!(most <= 6400.0 * (1.0 + span as f64 / 1000.0) + 64.0, "{most} KiB in {span} ms");
+        }
+        assert!((total(&after[20_000..22_000]) - 3.0 * 6400.0).abs() <= 64.0, "{}", total(&after[20_000..22_000]));
     }
 
     #[test]

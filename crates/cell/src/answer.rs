@@ -297,7 +297,10 @@ fn unreadable_check(UnreadableResult { bytes, repaired_bytes, left_bytes }: Unre
     let kib = |bytes: u64| f64_from(bytes) / 1024.0;
     let others = match bytes.saturating_sub(repaired_bytes + left_bytes) {
         0 => String::new(),
-        rest => format!("; the other {:.0} KiB were mended by a scrub, or written over, or went with their member", kib(rest)),
+        rest => format!(
+            "; the other {:.0} KiB were mended by a scrub, or written over, or went with their member",
+            kib(rest)
+        ),
     };
     let evidence = format!(
         "{:.0} KiB of members could not be read. {:.0} KiB were met by requests and written anew from the other members; \

@@ -11,7 +11,8 @@ mod common;
 
 use common::{closed, fixed, random, requests};
 use raidlab_array::{
-    DataLoss, MemberEventSpec, Policy, RebuildSpec, RebuildThrottle, Rotation, ScrubKind, SitOut, Tree,
+    DataLoss, MemberEventSpec, Policy, RebuildResult, RebuildSpec, RebuildThrottle, Rotation, SatOut, ScrubKind,
+    SitOut, Tree,
 };
 use raidlab_load::{ArrivalSpec, Limit, Limits, LoadSpec};
 use raidlab_sim::{run, SimConfig, SimResult};
@@ -91,7 +92,37 @@ fn rebuilt_beside_spares(n: u32, width: u32, spares: u32) -> (f64, Vec<(u64, u64
     let tree = Tree::Declustered { width, parities: 1, spares, chunk_bytes: CHUNK, children };
     let result = run(&alone(rebuilding(tree, vec![2], RebuildThrottle::Idle), 30.0)).expect("a run");
     assert!(result.rebuilds[0].is_over && result.rebuilds[0].rebuilt_bytes > 0, "{:?}", result.rebuilds);
-    (result.rebuilds[0].elapsed_ns as f64 / 1e9, reads_and_writes(&result))
+    let counts = reads_and_writes(&result);
+    if spares > 0 {
+        let written = counts.iter().map(|(_, writes)| writes * CHUNK).sum::<u64>();
+        let RebuildResult { rebuilt_bytes, member_bytes, .. } = result.rebuilds[0];
+        assert_eq!((rebuilt_bytes, member_bytes), (written, written), "{n} {width} {spares}");
+    }
+    (result.rebuilds[0].elapsed_ns as f64 / 1e9, counts)
+}
+
+/// Rows in which a member has a spare chunk that is free need no rebuild, and neither its throttle nor who asks how far it
+/// has come counts them.
+#[test]
+fn a_rate_is_of_what_is_rebuilt() {
+    let throttle = RebuildThrottle::Rate { kib_s: 8192.0 };
+    let rebuilt = |tree: &str, missing: Vec<u32>, seconds: f64| {
+        let config = rebuilding(Tree::parse(tree).expect("a tree"), missing, throttle);
+        let result = run(&alone(config, seconds)).expect("a run");
+        let written: u64 = result.members.iter().map(|member| member.totals.write_bytes).sum();
+        let of_rate = |place: &RebuildResult| place.rebuilt_bytes as f64 / seconds / (8192.0 * 1024.0);
+        let told: Vec<f64> = result.rebuilds.iter().map(of_rate).collect();
+        (told, written as f64 / seconds / (8192.0 * 1024.0))
+    };
+    for seconds in [5.0, 10.0] {
+        let (told, written) = rebuilt("declustered(7, width=3, spares=1)", vec![2], seconds);
+        assert!((told[0] - 1.0).abs() < 0.01 && (written - 1.0).abs() < 0.01, "{told:?} {written}");
+        // Of two some rows are of one alone. What the first lacks where the second had the spare chunk for it, which is in
+        // less than one row of ten, is told of both.
+        let (told, written) = rebuilt("declustered(10, width=4, parities=2, spares=2)", vec![2, 5], seconds);
+        assert!(told.iter().all(|told| (0.75..=1.01).contains(told)), "{told:?}");
+        assert!((0.0..0.12).contains(&(told.iter().sum::<f64>() - written)), "{told:?} {written}");
+    }
 }
 
 /// The law by which OpenZFS's dRAID is told of: the rate grows as there are more members to a stripe's.
@@ -336,6 +367,26 @@ fn a_member_that_is_slow_is_read_last_and_tried_again_after_a_rest() {
     assert!(reading(Tree::raid0(4, CHUNK), sit_out, vec![slow(1)]).sat_out.is_empty());
 }
 
+/// An operation that takes longer than a member is watched is told as no longer than it was seen to take.
+#[test]
+fn how_slow_a_member_was_is_what_was_seen() {
+    let ns = |seconds: f64| (seconds * 1e9) as u64;
+    for (times, expected_s) in [(2e5, 3.0), (2e4, 2.0)] {
+        let load = LoadSpec::Open { arrival: ArrivalSpec::Uniform { rate_per_s: 1000.0 }, max_in_flight: None };
+        let limits = Limits { warmup: Limit::default(), measure: Limit { requests: None, duration_s: Some(8.0) } };
+        let policy =
+            Policy { sit_out: Some(SitOut { times: 2.0, hold: ns(3.0), rest: ns(10.0) }), ..Policy::default() };
+        let events = vec![MemberEventSpec::slowness(ns(2.0), 1, times)];
+        let tree = Tree::parity(1, 5, CHUNK, Rotation::LeftSymmetric);
+        let config = closed(tree, fixed(OPERATION_US), random(1.0, 4096), 1);
+        let result = run(&SimConfig { load, limits, events, policy, ..config }).expect("a run");
+        let [SatOut { mean_ns, peers_ns, .. }] = result.sat_out[..] else { panic!("{:?}", result.sat_out) };
+        let mean_s = mean_ns / 1e9;
+        assert!((0.85..=1.05).contains(&(mean_s / expected_s)), "{mean_s} s of an operation of {expected_s} s");
+        assert!((peers_ns / 1e3 / OPERATION_US - 1.0).abs() < 0.01, "{peers_ns} ns");
+    }
+}
+
 #[test]
 fn an_event_that_says_too_little_or_nonsense_is_refused() {
     let refused = |event: MemberEventSpec| {
@@ -430,6 +481,26 @@ fn alone_md_lets_all_end_after_each_sixteenth_and_writes_superblocks() {
     let expected = ROWS as f64 / 7.75;
     for (what, count) in [("reads", reads), ("writes", writes - superblocks)] {
         assert!((count as f64 / expected - 1.0).abs() < 0.02, "{count} {what}, {expected} expected");
+    }
+}
+
+/// Whatever superblocks say of it, which is nothing before the first sixteenth, and wherever its copies lie.
+#[test]
+fn what_is_told_as_rebuilt_is_what_was_written() {
+    let with_barrier = Policy { resync_barrier: true, ..Policy::default() };
+    let trees = ["raid1(2)", "raid10(4, chunk=64KiB)", "raid10(5, chunk=64KiB)", "raid10(4, chunk=64KiB, layout=f2)"];
+    let nested = ["mirror(2*raid10(4, chunk=64KiB, layout=f2))", "raid5(4, chunk=64KiB)"];
+    for (trees, policy) in [(&trees[..], with_barrier), (&nested[..], Policy::default())] {
+        for tree in trees {
+            let config =
+                rebuilding(Tree::parse(tree).expect("a tree"), vec![1], RebuildThrottle::Rate { kib_s: 8192.0 });
+            let result = run(&alone(SimConfig { policy, ..config }, 5.0)).expect("a run");
+            let place = result.rebuilds[0];
+            let written = result.members[1].totals.write_bytes;
+            // Units in flight are written, and count once all before them are.
+            let of_written = place.rebuilt_bytes as f64 / written as f64;
+            assert!((0.95..=1.0).contains(&of_written) && written > 30 << 20, "{tree}: {place:?} of {written} bytes");
+        }
     }
 }
 

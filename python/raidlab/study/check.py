@@ -198,12 +198,17 @@ def _check_volumes(parts: ValidParts, report: Report) -> None:
 
 
 def _check_events(array: Array, place: Place, report: Report) -> None:
-    """Each event says one thing, and of a member that is there."""
+    """Each event says one thing, and of a member that is there; how slow one becomes is said once a moment."""
+    slow: set[tuple[int, int]] = set()
     for number, event in enumerate(array.events):
         if event.mistake is not None:
             message, accepted = event.mistake
             report((*place, "events", number), message, None, accepted)
             continue
+        if event.slow is not None and (event.slow, event.at) in slow:
+            message = f"how slow this member becomes at {event.at / 1e9:g} s is said before"
+            report((*place, "events", number, "slow"), message, event.slow, "one of both, or another time")
+        slow |= set() if event.slow is None else {(event.slow, event.at)}
         for key, leaf in (("slow", event.slow), ("unreadable", event.unreadable)):
             gone = None if leaf is None else array.gone_at(leaf, event.at)
             if gone is not None:
@@ -281,6 +286,11 @@ def _parse_trees(parts: ValidParts, geometry: Geometry, report: Report) -> None:
             geometry.broken.add(index)
             continue
         geometry.trees.setdefault(array.name, tree)
+        # A study's policy is of all its arrays, of which some may be yardsticks.
+        sits_out = array.volume is None and array.policy is not None and array.policy.sit_out is not None
+        if sits_out and not is_redundant(tree):
+            message = f"no member of '{array.tree}' can sit out, since no other has what it holds"
+            report(("array", index, "policy", "sit_out"), message, None, "a tree with redundancy, or policy without it")
 
 
 def _check_shapes(parts: ValidParts, geometry: Geometry, report: Report) -> None:
@@ -362,6 +372,12 @@ def chunk_sizes(tree: Tree) -> list[int]:
     """Every chunk size in a tree."""
     own = [tree["chunk_bytes"]] if "chunk_bytes" in tree else []
     return own + [chunk for child in tree.get("children", []) for chunk in chunk_sizes(child)]
+
+
+def is_redundant(tree: Tree) -> bool:
+    """Whether a level of a tree bears any loss."""
+    plain = tree["kind"] in ("member", "independent", "concat", "stripe")
+    return not plain or any(is_redundant(child) for child in tree.get("children", []))
 
 
 def stripes_in(tree: Tree) -> bool:

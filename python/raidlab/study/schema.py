@@ -202,7 +202,7 @@ class MdThrottle(Table):
 
 
 class RateThrottle(Table):
-    """At one rate, whatever clients do."""
+    """At one rate, whatever clients do: where units wait for them, up to a second of lost time is made up for."""
 
     kind: Literal["rate"]
     kib_s: Annotated[float, Field(gt=0, strict=True)]

@@ -17,11 +17,11 @@ use super::{Array, Event, Owner};
 use crate::layout::{Layout, Node, NodeId};
 use crate::level::{for_level, Level, Member, Personality};
 use crate::plan::{place, BadBlockCounts, MemberViews, Plan, Planner, Scratch, WrongExtent};
-use crate::policy::{MemberState, UnitPlaces};
+use crate::policy::{MemberState, MemberView, UnitPlaces};
 use crate::throttle::{Beside, Go, Pace, RebuildThrottle, Traffic};
 use crate::weakness::Weakness;
 use raidlab_types::number::{lcm, usize_from};
-use raidlab_types::{Extent, Instant, LeafId, RequestError};
+use raidlab_types::{Extent, Instant, Lba, LeafId, RequestError};
 use std::collections::VecDeque;
 
 /// The longest unit of a member.
@@ -51,6 +51,8 @@ struct Unit {
     /// Sectors of each child.
     extent: Extent,
     begun: Instant,
+    /// Of a member, what is there to do: nothing where it has a spare chunk that is free.
+    bytes: u64,
     done: bool,
     /// Behind a gate.
     memory: Option<u32>,
@@ -176,14 +178,25 @@ impl Rebuild {
     }
 
     /// The next unit begins.
-    fn begin_unit(&mut self, now: Instant, sector_bytes: u64) -> Extent {
+    fn begin_unit(&mut self, now: Instant, (layout, views): (&Layout, &MemberViews)) -> Extent {
         let extent = Extent::new(self.next, self.unit.min(self.end - self.next));
+        let bytes = self.sectors_to_do((layout, views), extent) * u64::from(layout.sector_bytes());
         self.next = extent.end();
         self.in_flight += 1;
         self.sectors_in_flight += extent.sectors;
-        self.units.push_back(Unit { extent, begun: now, done: false, memory: None });
-        self.pace.begin(now, extent.sectors * sector_bytes);
+        self.units.push_back(Unit { extent, begun: now, bytes, done: false, memory: None });
+        self.pace.begin(now, bytes);
         extent
+    }
+
+    /// How many sectors of a unit are rebuilt of the member of which most are.
+    fn sectors_to_do(&self, (layout, views): (&Layout, &MemberViews), extent: Extent) -> u64 {
+        if layout.node(self.node).spares.is_empty() || self.scrubs {
+            return extent.sectors;
+        }
+        let members = self.leaves.iter().filter_map(|&leaf| views.stands_for(layout, leaf));
+        let used = |member, sectors| views.used_sectors(layout, member, sectors);
+        members.map(|member| used(member, extent.end()) - used(member, extent.lba)).max().unwrap_or(0)
     }
 
     /// The place of a unit in flight among those that are: they follow each other without a gap.
@@ -310,6 +323,19 @@ impl Array {
         // Others may be replaced at the same time, and are rebuilt with it.
         self.next_work_at = Some(now);
         Ok(())
+    }
+
+    /// How many sectors of a member have been rebuilt, or of the distributed spare in which it comes to stand: `Lba::MAX` of one
+    /// that is whole.
+    pub fn rebuilt_sectors(&self, leaf: LeafId) -> u64 {
+        let view = self.views.leaf(leaf);
+        let sectors = |view: &MemberView| if view.is_whole() { Lba::MAX } else { view.rebuilt };
+        view.spare.map_or(0, |spare| sectors(self.views.leaf(spare))).max(sectors(view))
+    }
+
+    /// How many of so many first sectors of a member are there to be rebuilt: free distributed spares hold nothing.
+    pub fn used_sectors(&self, leaf: LeafId, sectors: u64) -> u64 {
+        self.views.used_sectors(&self.layout, leaf, sectors)
     }
 
     /// Has rebuilds that begin from now on go by units of so many bytes of each member, or by a row of chunks.
@@ -533,7 +559,7 @@ impl Array {
                     }
                 }
             }
-            self.rebuilds[id].begin_unit(self.now, sector_bytes);
+            self.rebuilds[id].begin_unit(self.now, (&self.layout, &self.views));
             self.units_begun += 1;
         }
     }
@@ -589,8 +615,7 @@ impl Array {
 
     /// The next unit begins, as a window.
     fn begin_unit(&mut self, id: usize) {
-        let sector_bytes = u64::from(self.layout.sector_bytes());
-        let extent = self.rebuilds[id].begin_unit(self.now, sector_bytes);
+        let extent = self.rebuilds[id].begin_unit(self.now, (&self.layout, &self.views));
         let Rebuild { gate, units, scrubs, .. } = &mut self.rebuilds[id];
         if let (Some(gate), Some(unit)) = (gate.and_then(|v| self.gates[v].as_mut()), units.back_mut()) {
             unit.memory = gate.take_memory(!*scrubs);
@@ -699,7 +724,6 @@ impl Array {
 
     /// A unit is done, or could not be.
     pub(super) fn end_unit(&mut self, id: u32, extent: Extent, failed: bool) {
-        let sector_bytes = u64::from(self.layout.sector_bytes());
         let Rebuild { node, scrubs, .. } = self.rebuilds[id as usize];
         if scrubs {
             self.count_scrubbed(node, extent, failed);
@@ -716,7 +740,7 @@ impl Array {
         debug_assert!(unit.extent == extent && !unit.done, "a unit in flight is known");
         let failed = failed && !scrubs && !self.views.is_weak(Weakness::FailedUnitsCount);
         unit.done = !failed;
-        rebuild.pace.end(self.now, unit.begun, extent.sectors * sector_bytes);
+        rebuild.pace.end(self.now, unit.begun, unit.bytes);
         rebuild.stopped |= failed;
         while let Some(unit) = rebuild.units.front().filter(|unit| unit.done) {
             rebuild.rebuilt = unit.extent.end();
@@ -751,6 +775,16 @@ impl Array {
                 self.events.push_back(Event::MemberRebuilt { leaf: member });
             }
             return;
+        }
+        for &leaf in leaves.iter() {
+            let Some(member) = self.views.stands_for(&self.layout, leaf) else { continue };
+            let (mut sectors, part) = (0, Extent::new(0, *rebuilt));
+            for &child in &self.layout.node(*node).children {
+                leaf_shares(&self.layout, child, part, &mut |of, share| {
+                    sectors += if of == member { share.sectors } else { 0 };
+                });
+            }
+            self.views.set_rebuilt(leaf, self.views.used_sectors(&self.layout, member, sectors));
         }
         let sector_bytes = u64::from(self.layout.sector_bytes());
         // As md tells the member's superblock.

@@ -33,22 +33,50 @@ pub struct SatOut {
     pub begun_ns: u64,
     /// When it was read again; none where it still sits out.
     pub ended_ns: Option<u64>,
-    /// How long an operation took it then, on the mean.
+    /// How long an operation took it, on the mean of the time for which it had been slow then, or how long one had taken so far
+    /// if that is more.
     pub mean_ns: f64,
     /// How long the median of its peers took.
     pub peers_ns: f64,
 }
 
-/// What a member has done of late.
-#[derive(Debug, Clone, Copy)]
+/// What a member has done.
+#[derive(Debug, Clone, Copy, Default)]
+struct Served {
+    busy_ns: f64,
+    /// Up to the end of its last operation.
+    ended_ns: f64,
+    done: f64,
+}
+
+impl Served {
+    /// Mean time of an operation; none of a member that has had nothing to do.
+    fn mean_ns(self) -> Option<f64> {
+        let done = if self.done > 0.0 { self.done } else { 1.0 };
+        (self.busy_ns > 0.0).then_some(self.busy_ns / done)
+    }
+
+    /// The mean of those done since, or the time that one has taken so far if that is more.
+    fn mean_since(self, then: Served) -> Option<f64> {
+        let (busy_ns, ended_ns) = (self.busy_ns - then.busy_ns, (self.ended_ns - then.busy_ns).max(0.0));
+        let mean_ns = ended_ns / (self.done - then.done).max(1.0);
+        (busy_ns > 0.0).then_some(mean_ns.max(busy_ns - ended_ns))
+    }
+}
+
+/// How fast a member is.
+#[derive(Debug, Clone)]
 struct MemberPace {
     /// The volume it belongs to.
     volume: NodeId,
     in_flight: u32,
     /// Up to when its time is counted.
     counted_to: Instant,
-    busy_ns: f64,
-    done: f64,
+    /// Of late, by which it is judged. What is left of few operations says little while another takes long.
+    late: Served,
+    /// Since the run began; and of every member up to when this one became slow.
+    all: Served,
+    then: Vec<Served>,
     slow_since: Option<Instant>,
     rests_until: Option<Instant>,
 }
@@ -56,15 +84,11 @@ struct MemberPace {
 impl MemberPace {
     fn count(&mut self, now: Instant) {
         if self.in_flight > 0 {
-            self.busy_ns += f64_from(now.since(self.counted_to).as_ns());
+            let busy_ns = f64_from(now.since(self.counted_to).as_ns());
+            self.late.busy_ns += busy_ns;
+            self.all.busy_ns += busy_ns;
         }
         self.counted_to = now;
-    }
-
-    /// Mean time of an operation; none of a member that has had nothing to do.
-    fn mean_ns(&self) -> Option<f64> {
-        let done = if self.done > 0.0 { self.done } else { 1.0 };
-        (self.busy_ns > 0.0).then_some(self.busy_ns / done)
     }
 }
 
@@ -91,8 +115,9 @@ impl Slowness {
                 .expect("every member belongs to a volume"),
             in_flight: 0,
             counted_to: Instant::ZERO,
-            busy_ns: 0.0,
-            done: 0.0,
+            late: Served::default(),
+            all: Served::default(),
+            then: vec![Served::default(); layout.leaves()],
             slow_since: None,
             rests_until: None,
         };
@@ -111,22 +136,42 @@ impl Slowness {
         let member = &mut self.members[leaf as usize];
         member.count(now);
         member.in_flight -= 1;
-        member.done += 1.0;
+        for served in [&mut member.late, &mut member.all] {
+            (served.ended_ns, served.done) = (served.busy_ns, served.done + 1.0);
+        }
     }
 
-    /// How long an operation takes a member, and the median of its peers, if it is the slower by more than the policy says.
-    fn slower(&mut self, leaf: LeafId) -> Option<(f64, f64)> {
-        let MemberPace { volume, .. } = self.members[leaf as usize];
-        let own = self.members[leaf as usize].mean_ns()?;
+    /// How long an operation takes a member, and the median of its peers, where `mean` says it of each.
+    fn means(&mut self, leaf: LeafId, mean: impl Fn(&[MemberPace], usize) -> Option<f64>) -> Option<(f64, f64)> {
+        let (leaf, members) = (leaf as usize, &self.members);
+        let own = mean(members, leaf)?;
+        let is_peer = |&other: &usize| other != leaf && members[other].volume == members[leaf].volume;
         self.means.clear();
-        for (other, member) in self.members.iter().enumerate() {
-            if other != leaf as usize && member.volume == volume {
-                self.means.extend(member.mean_ns());
-            }
-        }
+        self.means.extend((0..members.len()).filter(is_peer).filter_map(|other| mean(members, other)));
         self.means.sort_unstable_by(f64::total_cmp);
-        let &peers = self.means.get(self.means.len() / 2)?;
-        (own > self.policy.times * peers).then_some((own, peers))
+        Some((own, *self.means.get(self.means.len() / 2)?))
+    }
+
+    /// Since when the member has been slower by more than the policy says, if it is.
+    fn slow_since(&mut self, leaf: LeafId, now: Instant) -> Option<Instant> {
+        let (own, peers) = self.means(leaf, |members, of| members[of].late.mean_ns())?;
+        if own <= self.policy.times * peers {
+            return None;
+        }
+        if self.members[leaf as usize].slow_since.is_none() {
+            let mut then = std::mem::take(&mut self.members[leaf as usize].then);
+            then.iter_mut().zip(&self.members).for_each(|(then, member)| *then = member.all);
+            self.members[leaf as usize].then = then;
+        }
+        self.members[leaf as usize].slow_since.or(Some(now))
+    }
+
+    /// The means since the member became slow: of who has had nothing to do since, those before.
+    fn means_while_slow(&mut self, leaf: LeafId) -> Option<(f64, f64)> {
+        self.means(leaf, |members, of| {
+            let MemberPace { all, late, .. } = members[of];
+            all.mean_since(members[leaf as usize].then[of]).or(late.mean_ns())
+        })
     }
 
     /// It is read as ever from now on.
@@ -134,7 +179,7 @@ impl Slowness {
         self.out.retain(|out| out.leaf != leaf);
         let member = &mut self.members[leaf as usize];
         (member.rests_until, member.slow_since) = (None, None);
-        (member.busy_ns, member.done) = (0.0, 0.0);
+        member.late = Served::default();
         if let Some(last) = self.sat_out.iter_mut().rfind(|sat_out| sat_out.leaf == leaf) {
             last.ended_ns = Some(now.as_ns());
         }
@@ -188,20 +233,21 @@ impl Array {
             }
         }
         for member in &mut slowness.members {
-            (member.busy_ns, member.done) = (member.busy_ns / 2.0, member.done / 2.0);
+            let Served { busy_ns, ended_ns, done } = member.late;
+            member.late = Served { busy_ns: busy_ns / 2.0, ended_ns: ended_ns / 2.0, done: done / 2.0 };
         }
         self.slowness = Some(slowness);
     }
 
     /// Has a member sit out that has been slow for long enough, where the levels bear that.
     fn look_at(&self, slowness: &mut Slowness, leaf: LeafId) {
-        let found = slowness.slower(leaf);
-        let member = &mut slowness.members[leaf as usize];
-        member.slow_since = found.and(member.slow_since.or(Some(self.now)));
-        let (Some((mean_ns, peers_ns)), Some(since)) = (found, member.slow_since) else { return };
+        let slow_since = slowness.slow_since(leaf, self.now);
+        slowness.members[leaf as usize].slow_since = slow_since;
+        let Some(since) = slow_since else { return };
         if self.now.since(since).as_ns() < slowness.policy.hold || !self.bears_out(slowness, leaf) {
             return;
         }
+        let Some((mean_ns, peers_ns)) = slowness.means_while_slow(leaf) else { return };
         let rest = Duration::from_ns(slowness.policy.rest);
         slowness.members[leaf as usize].rests_until = Some(self.now + rest);
         let extent = Extent::new(0, self.layout.node(self.layout.node_of(leaf)).capacity);

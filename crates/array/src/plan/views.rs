@@ -17,7 +17,7 @@ use raidlab_types::{Extent, Lba, LeafId};
 
 /// A distributed spare that nobody uses.
 const FREE_SPARE: MemberView =
-    MemberView { state: MemberState::Missing, valid: 0, in_flight: 0, end_lba: 0, spare: None };
+    MemberView { state: MemberState::Missing, valid: 0, rebuilt: 0, in_flight: 0, end_lba: 0, spare: None };
 
 /// The members as plans see them, with what follows for every node.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ impl MemberViews {
     /// others below it have missed what was written meanwhile: they are to be rebuilt with it.
     pub fn set_state(&mut self, layout: &Layout, leaf: LeafId, state: MemberState) {
         let view = &mut self.leaves[leaf as usize];
-        view.state = state;
+        (view.state, view.rebuilt) = (state, 0);
         view.valid = if state == MemberState::Online { Lba::MAX } else { 0 };
         if state != MemberState::Online {
             self.bad_blocks.forget(leaf);
@@ -152,6 +152,22 @@ impl MemberViews {
         Some((spare - node.spares.start, self.leaf(spare).valid))
     }
 
+    /// How many of so many first sectors of a member hold anything: spare chunks do not in which nobody stood when it was
+    /// lost. Distributed spares are taken in their order, so that was before its own.
+    pub(crate) fn used_sectors(&self, layout: &Layout, leaf: LeafId, sectors: u64) -> u64 {
+        let id = layout.node_of(leaf);
+        let Some(node) = layout.parent(id).filter(|node| !node.spares.is_empty()) else { return sectors };
+        let position = node.children.iter().position(|&child| child == id).map_or(0, place);
+        let is_free = |number: u32| {
+            let spare = node.spares.start + number;
+            !self.leaf(spare).writes() || self.leaf(leaf).spare.is_some_and(|own| own <= spare)
+        };
+        match &node.level {
+            Level::Parity(parity) => parity.used_sectors(position, sectors, is_free),
+            _ => sectors,
+        }
+    }
+
     /// The member that stands in a distributed spare; a member itself.
     pub(crate) fn stands_for(&self, layout: &Layout, leaf: LeafId) -> Option<LeafId> {
         let in_spare = || self.leaves.iter().position(|view| view.spare == Some(leaf)).map(place);
@@ -179,7 +195,7 @@ impl MemberViews {
         if let Level::Member(Member { leaf }) = node.level {
             let view = &mut self.leaves[leaf as usize];
             if view.writes() {
-                (view.state, view.valid) = (MemberState::Rebuilding, 0);
+                (view.state, view.valid, view.rebuilt) = (MemberState::Rebuilding, 0, 0);
                 self.bad_blocks.forget(leaf);
             }
         }
@@ -224,6 +240,12 @@ impl MemberViews {
         let view = &mut self.leaves[leaf as usize];
         debug_assert!(view.state == MemberState::Rebuilding, "only a member that is being rebuilt is valid in part");
         view.valid = view.valid.max(valid);
+    }
+
+    /// How many sectors of it a rebuild has written by now; one that began anew does not take from what there was.
+    pub(crate) fn set_rebuilt(&mut self, leaf: LeafId, sectors: u64) {
+        let view = &mut self.leaves[leaf as usize];
+        view.rebuilt = view.rebuilt.max(sectors);
     }
 
     /// Whether the node has lost more members than it bears.

@@ -7,7 +7,7 @@
 //! Invariant: the places of all members of a row are on distinct children but for the members' own, so a child that is lost
 //! costs a stripe one member at most, its own or one that stands there for another.
 
-use super::{Band, Row, StripePlanner};
+use super::{Band, ParityLayout, Row, StripePlanner};
 use crate::layout::{Layout, Node, NodeId};
 use crate::plan::{narrow, MemberViews, Planner, Space, Transfer, NONE};
 use crate::weakness::Weakness;
@@ -56,6 +56,23 @@ impl<'l> Row<'l> {
             let is_filled = place.is_filled && views.leaf(spare).reads(extent);
             Some(Place { position, child: node.child(position), extent, is_filled })
         })
+    }
+}
+
+impl ParityLayout {
+    /// How many of so many first sectors of the child at `position` hold anything: spare chunks do not, of which `is_free` says
+    /// so by their number.
+    pub(crate) fn used_sectors(&self, position: u32, sectors: u64, is_free: impl Fn(u32) -> bool) -> u64 {
+        let Some(spread) = self.spread.as_ref().filter(|spread| spread.spares > 0) else { return sectors };
+        let (children, free) =
+            (u64::from(spread.children), (0..spread.spares).filter(|&number| is_free(number)).count());
+        let rows = sectors / self.chunk;
+        // In as many rows as there are children each of these is once at every place.
+        let in_blocks = rows / children * free as u64;
+        let is_free_in = |&row: &u64| (0..spread.spares).any(|n| is_free(n) && spread.spare(row, n) == position);
+        let in_rest = (rows / children * children..rows).filter(is_free_in).count() as u64;
+        let of_last = if is_free_in(&rows) { sectors % self.chunk } else { 0 };
+        sectors - (in_blocks + in_rest) * self.chunk - of_last
     }
 }
 
