@@ -369,8 +369,8 @@ def test_a_second_failure_after_a_rebuild_is_another_bad_stretch_of_the_day(tmp_
     ("tree", "is_lost", "further"),
     [
         ("raid5(5, chunk=64KiB)", True, ""),
-        ("raid6(6, chunk=64KiB)", False, "any further loss meanwhile loses data"),
-        ("raid10(6, chunk=64KiB)", False, "2 of the 4 members left must not fail meanwhile (1, 3)"),
+        ("raid6(6, chunk=64KiB)", False, "any further loss while 2 are gone loses data"),
+        ("raid10(6, chunk=64KiB)", False, "2 of the 4 members left must not fail while 2 are gone (1, 3)"),
     ],
 )
 def test_a_second_failure_before_the_first_is_rebuilt(tmp_path: Path, tree: str, is_lost: bool, further: str) -> None:
