@@ -126,7 +126,13 @@ def fit_device(
     out: Annotated[
         str | None, option("DEVICE.toml", "Write the device here, instead of printing it.", "--out", "-o")
     ] = None,
-    budget: Annotated[str | None, option("TIME", "How long to measure. 90s by default, 20s with --quick.")] = None,
+    budget: Annotated[
+        str | None,
+        option(
+            "TIME",
+            "How long to measure, and up to a minute more where rates are limited. 90s by default, 20s with --quick.",
+        ),
+    ] = None,
     quick: Annotated[bool, flag("--quick", "Fewer sizes and depths.")] = False,
     kind: Annotated[
         Literal["auto", "hdd", "table"],
