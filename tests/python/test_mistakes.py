@@ -246,6 +246,18 @@ FAILS = 'events = [{ at = "1s", fail = 2 }]'
             r"""throttle: 'rate': needs kib_s; accepted: \{ kind = "rate", kib_s = \.\.\. \} with a number""",
         ),
         (FAILS + '\nrebuild = { throttle = "share" }', "throttle: 'share': needs fraction; accepted"),
+        (
+            'policy = { sit_out = { hold = "0s" } }',
+            r"sit_out\.hold: '0s': must be at least 1 s; accepted: a time at least 1 s",
+        ),
+        (
+            FAILS + '\nrebuild = { unit = "32MiB" }',
+            r"unit: '32MiB': must be at most 16 MiB; accepted: a size at most 16",
+        ),
+        (
+            FAILS + '\nrebuild = { throttle = { kind = "rate", kib_s = 1e300 } }',
+            r"kib_s: 1e\+300: must be below 4.29497e\+09; accepted: a number below 4.2",
+        ),
         (FAILS + "\nrebuild = { throttle = 50 }", "throttle: 50: is not a table; accepted: a kind or a table of one"),
         (FAILS + "\nrebuild = { throttle = { depth = 8 } }", "throttle.kind: is missing; accepted: idle, md, rate"),
         (FAILS + '\nrebuild = { throttle = { kind = "rate", kib_s = true } }', "kib_s: True: is not a number"),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -27,6 +28,8 @@ from raidlab.study.units import (
     MOMENT_ACCEPTED,
     RATE_ACCEPTED,
     TIME_ACCEPTED,
+    format_bytes,
+    format_time_ns,
     parse_bytes,
     parse_disk_size,
     parse_moment_ns,
@@ -121,11 +124,12 @@ def _explain_one(
     if kind == "union_tag_not_found":
         return Explanation((*place, "kind"), "is missing", None, _kinds_at(model, document, place))
     if kind in _BOUNDS:
-        word, limit = _BOUNDS[kind]
-        bound = f"{word} {context[limit]}" if isinstance(context[limit], int) else f"{word} {context[limit]:g}"
+        word, key_of_limit = _BOUNDS[kind]
+        noun, limit = _as_written(value, context[key_of_limit])
+        bound = f"{word} {limit}"
         if key == "read":
             return Explanation(place, "a share of reads must lie between 0 and 1", value, _SHARE_ACCEPTED)
-        return Explanation(place, f"must be {bound}", value, f"a number {bound}")
+        return Explanation(place, f"must be {bound}", value, f"{noun} {bound}")
     if kind == "value_error":
         message = str(context.get("error", item["msg"]))
         plain = "text without control characters" if "control character" in message else None
@@ -139,6 +143,19 @@ def _explain_one(
     message, accepted = _PLAIN.get(kind, (item["msg"][:1].lower() + item["msg"][1:], None))
     words = _table_at(model, document, place) if accepted == _TABLE else accepted
     return Explanation(place, message, value, _accepted_at(model, document, place) or words)
+
+
+def _as_written(value: object, limit: float) -> tuple[str, str]:
+    """What a value is, and a limit of it in the form in which it is written: that of a time or a size has a unit."""
+    if isinstance(value, str):
+        for noun, parse, formatted in (
+            ("a time", parse_moment_ns, format_time_ns),
+            ("a size", parse_bytes, format_bytes),
+        ):
+            with suppress(ValueError):
+                parse(value)
+                return noun, formatted(int(limit))
+    return "a number", str(limit) if isinstance(limit, int) else f"{limit:g}"
 
 
 def _is_of_another_variant(value: object, item: ErrorDetails) -> bool:

@@ -205,7 +205,7 @@ class RateThrottle(Table):
     """At one rate, whatever clients do: where units wait for them, up to a second of lost time is made up for."""
 
     kind: Literal["rate"]
-    kib_s: Annotated[float, Field(gt=0, strict=True)]
+    kib_s: Annotated[float, Field(gt=0, lt=2**32, strict=True)]
     """The rate of a member in KiB/s."""
 
     @property
