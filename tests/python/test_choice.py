@@ -8,8 +8,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from raidlab.api import analyse, choice_of, run_study, with_prices, write_report
+from raidlab.cli.app import app
 from raidlab.errors import InputError
 from raidlab.published.quantities import KINDS, Reading, Source
 from raidlab.published.quantities.kind import Kind
@@ -360,3 +362,13 @@ def test_the_rules_of_hauser1996_know_its_arrays() -> None:
     plan = load_choice(loaded.file)
     assert {one.array for one in plan.candidate.values()} <= {array.name for array in loaded.study.array}
     assert len(plan.rule) >= 6
+
+
+def test_the_rules_of_a_study_are_not_asked_of_a_run_of_another(run: Run) -> None:
+    def files() -> dict[str, bytes]:
+        return {file.name: file.read_bytes() for file in run.folder.iterdir() if file.is_file()}
+
+    before = files()
+    result = CliRunner().invoke(app, ["study", "choice", "hauser1996", "--run", str(run.folder)])
+    assert "is a run of 'choose'; accepted: a run of 'hauser1996'" in str(result.exception)
+    assert files() == before, "its report is still its own"

@@ -39,7 +39,7 @@ def print_comparison(comparison: PublishedComparison, *, all_rows: bool, details
             for line in _lines(row, details=details):
                 out.print(line)
     out.print(_errors("\nerrors, beyond what rounding explains (half of the last digit, 5 % at most)", comparison.rows))
-    misses = [row for row in comparison.published if row.is_miss and row.value is not None]
+    misses = [row for row in comparison.published if row.is_miss and row.is_counted and row.value is not None]
     if misses and not all_rows:
         headings = ("", "published", "here", "error", "kind")
         cells = (

@@ -36,6 +36,8 @@ from raidlab.wrapping import wrapped
 
 _WIDTH = 80
 _PERCENTILES = (50, 90, 99)
+# So wide is the column beside the reference.
+_VERSUS = 9
 # Longer lists of arrays and workloads are counted where not all is asked for.
 _FEW, _FEW_VALUES = 12, 4
 # Longer tables are told array by array; the report has them all.
@@ -161,11 +163,15 @@ def _full(comparisons: list[Comparison]) -> Text:
     held = next((row.held for comparison in comparisons for row in comparison.rows if row.held is not None), None)
     names = max(len(row.array) for comparison in comparisons for row in comparison.rows)
     unit = _time_unit([row.values for comparison in comparisons for row in comparison.rows])
+    # A name that is too long for its column is another's in front of it: then it stands below.
+    versus, against = f"vs {compare.reference}", ""
+    if len(versus) > _VERSUS:
+        versus, against = "vs ref.", f"against {compare.reference}, "
     columns = [
         *(("dsk", 3), ("MB/s", 6), ("IOPS", 6)),
         *((f"p{percentile} {unit[0]}", 6) for percentile in _PERCENTILES),
         (f"IO/s=p{held.percentile:g}" if held else "MB/s/dsk", 8),
-        (f"vs {compare.reference}", 9),
+        (versus, _VERSUS),
         *([(f"=p{held.percentile:g}", 6)] if held else []),
     ]
     first = min(names + 2, _WIDTH - sum(width for _, width in columns) - len(columns))
@@ -182,7 +188,7 @@ def _full(comparisons: list[Comparison]) -> Text:
                 name = ""
             line = f"{name:<{first}}" + "".join(f" {cell:>{width}}" for cell, (_, width) in cells)
             text.append(f"{line}\n", style=style)
-    text.append(f"'vs {compare.reference}' is {PER_WORDS[compare.per]}", style="dim")
+    text.append(f"'{versus}' is {against}{PER_WORDS[compare.per]}", style="dim")
     if held is not None:
         at = f"p{held.percentile:g}"
         text.append(f"; '={at}': the same where all keep one {at}", style="dim")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,10 @@ from raidlab.cli.options import Json, Prices, Study, argument, flag, number, opt
 from raidlab.cli.run_folders import folder_of
 from raidlab.cli.terminal import printing, say
 from raidlab.errors import EXIT_BAD_INPUT, InputError
+
+if TYPE_CHECKING:
+    from raidlab.results import Run
+    from raidlab.study import LoadedStudy
 
 app = typer.Typer(
     help="List studies, show what one asks, compare one with what it published.",
@@ -93,14 +97,7 @@ def compare(
         if given:
             raise InputError.one(given, "says how the study is run, and --run names a run", accepted="one of the two")
         result = load_run(folder_of(run, Path(out), "--run"))
-        if result.study.name != loaded.study.name:
-            # Its report and its comparison would be another study's.
-            raise InputError.one(
-                "--run",
-                f"is a run of '{result.study.name}'",
-                value=f"'{result.folder}'",
-                accepted=f"a run of '{loaded.study.name}'",
-            )
+        _check_is_of(result, loaded)
     else:
         result = run_study(loaded, on=[target], out=out, seed=seed, quick=quick, progress=progress_on(sys.stderr))
     analysis = analyse(result)
@@ -228,6 +225,8 @@ def choice(
     loaded = load_study(study)
     plan = load_choice(loaded.file)
     result = load_run(run)
+    if not of:
+        _check_is_of(result, loaded)
     if prices is not None:
         with_prices(result, loaded, prices)
     analysis = analyse(result)
@@ -237,6 +236,17 @@ def choice(
     if not of and choice_of(analysis, loaded) is not None:
         page = write_page(analysis, published_beside(analysis, loaded), made, sheet_of(analysis, loaded))
         say(f"report: {page}")
+
+
+def _check_is_of(result: Run, loaded: LoadedStudy) -> None:
+    """Its report would be written again, as another study's."""
+    if result.study.name != loaded.study.name:
+        raise InputError.one(
+            "--run",
+            f"is a run of '{result.study.name}'",
+            value=f"'{result.folder}'",
+            accepted=f"a run of '{loaded.study.name}'",
+        )
 
 
 @app.command("sizes")
