@@ -155,13 +155,13 @@ class BadDay:
 
         Of requests that arrive whatever the array does it is the share of those: what arrived before is chance.
         """
-        pairs = self._rates(name)
-        before, phase = self.phase(BEFORE), self.phase(name)
-        if pairs and phase is not None and phase.requests_per_s is not None and self.point.rate_per_s:
-            return 100 * phase.requests_per_s / self.point.rate_per_s
-        if not pairs or before is None or phase is None or not before.mb_s or phase.mb_s is None:
+        phase, before = self.phase(name), self.phase(BEFORE)
+        if phase is None or not self._rates(name):
             return None
-        return 100 * phase.mb_s / before.mb_s
+        kept, whole = phase.mb_s, None if before is None else before.mb_s
+        if self.point.rate_per_s:
+            kept, whole = phase.requests_per_s, self.point.rate_per_s
+        return None if kept is None or not whole else 100 * kept / whole
 
     def keeps_up(self, name: str) -> bool:
         """Whether in a phase as many completed as arrive whatever the array does, but for the chance of arrivals."""
@@ -182,13 +182,13 @@ class BadDay:
         found, least = [], LEAST_SECONDS if len(self.repeats) == 1 else 1
         for day in self.repeats:
             both = (day.phase(name), day.phase(BEFORE))
-            phases = [phase for phase in both if phase is not None and phase.seconds >= least]
-            if self.point.rate_per_s and day.phase(name) in phases:
-                found.append((phases[0].requests_per_s or 0.0, self.point.rate_per_s))
-                continue
-            if len(phases) < len(both) or not all(phase.mb_s for phase in phases):
+            phase, before = (one if one is not None and one.seconds >= least else None for one in both)
+            if phase is not None and self.point.rate_per_s:
+                found.append((phase.requests_per_s or 0.0, self.point.rate_per_s))
+            elif phase is None or before is None or not phase.mb_s or not before.mb_s:
                 return []
-            found.append((phases[0].mb_s or 0.0, phases[1].mb_s or 0.0))
+            else:
+                found.append((phase.mb_s, before.mb_s))
         return found
 
     @property
@@ -303,8 +303,11 @@ class BadDay:
         point, fatal = self.point, self.fatal
         return {
             **{key: getattr(point, key) for key in ("target", "array", "workload", "level")},
-            **{"repeats": len(self.repeats), "risk_s": self.risk_s, "is_whole": self.is_whole},
-            **{"data_lost_repeats": len(self.losses), "rebuild_s": self.rebuild_s},
+            "repeats": len(self.repeats),
+            "risk_s": self.risk_s,
+            "is_whole": self.is_whole,
+            "data_lost_repeats": len(self.losses),
+            "rebuild_s": self.rebuild_s,
             "rebuilt_bytes_per_s": self.rebuilt_bytes_per_s,
             "must_not_fail": None if fatal is None else list(fatal),
             "phases": phases,
@@ -318,7 +321,11 @@ class BadDay:
 
 def bad_days(analysis: Analysis) -> list[BadDay]:
     """The bad days of a run, in the order of its points; none where nothing befalls a member and none scrubs."""
-    arrays = {array.name: array for array in analysis.run.study.array}
+    run = analysis.run
+    arrays = {array.name: array for array in run.study.array}
+    has_slow = any(event.slow is not None for array in run.study.array for event in array.events)
+    if run.rebuilds.is_empty() and run.scrubs.is_empty() and not has_slow:
+        return []
     found = []
     for point in analysis.points:
         rebuild, events = arrays[point.array].rebuild, arrays[point.array].events
@@ -331,11 +338,13 @@ def bad_days(analysis: Analysis) -> list[BadDay]:
 def _day(analysis: Analysis, point: Point, cell: int, events: Sequence[MemberEvent]) -> Day | None:
     mine = pl.col("cell") == cell
     places = [_Place(*row) for row in analysis.run.rebuilds.filter(mine).select(_PLACE).iter_rows()]
-    seconds = analysis.run.snapshots.filter(mine).sort("time_ns")
     scrubs = analysis.run.scrubs.filter(mine).select("begun_ns", "over_ns").iter_rows()
     hardships = [_Hardship(SLOW, *times) for times in _slow_times(events, places)]
     hardships += [_Hardship(SCRUBBING, begun, _NEVER_NS if over is None else over) for begun, over in scrubs]
-    if not (places or hardships) or seconds.is_empty():
+    if not (places or hardships):
+        return None
+    seconds = analysis.run.snapshots.filter(mine).sort("time_ns")
+    if seconds.is_empty():
         return None
     # The last second is cut short by the end of the run.
     end_ns = max(0, int(seconds["time_ns"][-1]) - NS_PER_S)

@@ -40,7 +40,7 @@ from raidlab.results.provenance import version_facts
 from raidlab.study.device import DeviceModel, fit_warning
 from raidlab.study.units import format_bytes
 
-_NAME_ROOM, _BAR = 250, 22
+_BAR = 22
 _WORDS = dict(zip(PERCENTILES, ("median", "90 % within"), strict=True))
 
 

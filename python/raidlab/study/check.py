@@ -205,10 +205,11 @@ def _check_events(array: Array, place: Place, report: Report) -> None:
             message, accepted = event.mistake
             report((*place, "events", number), message, None, accepted)
             continue
-        if event.slow is not None and (event.slow, event.at) in slow:
-            message = f"how slow this member becomes at {event.at / 1e9:g} s is said before"
-            report((*place, "events", number, "slow"), message, event.slow, "one of both, or another time")
-        slow |= set() if event.slow is None else {(event.slow, event.at)}
+        if event.slow is not None:
+            if (event.slow, event.at) in slow:
+                message = f"how slow this member becomes at {event.at / 1e9:g} s is said before"
+                report((*place, "events", number, "slow"), message, event.slow, "one of both, or another time")
+            slow.add((event.slow, event.at))
         for key, leaf in (("slow", event.slow), ("unreadable", event.unreadable)):
             gone = None if leaf is None else array.gone_at(leaf, event.at)
             if gone is not None:
