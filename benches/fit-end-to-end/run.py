@@ -11,7 +11,7 @@ too large a part of a revolution). The members of the first three share a disk, 
 to them, and are predicted as areas of one device; `--apart` predicts them as devices of their own, to show what that
 makes of it.
 
-    sudo python benches/fit-end-to-end/run.py [--only loop,zram] [--budget 60s]
+    sudo python benches/fit-end-to-end/run.py [--only loop,zram] [--budget 3min]
 
 Needs root, `losetup`, zram and control groups of version 1; what is not to be had is left out, with the reason. The
 machine should have nothing else to do. Status 1 where a kind is below 90 %.
@@ -138,7 +138,7 @@ def fitted_spindle() -> dict[str, Any]:
 def study_of(kind: str, window: str, *, apart: bool) -> dict[str, Any]:
     """The arrays, as they are predicted and measured."""
     shared = kind in SHARING and not apart
-    live = {"warmup": {"duration": "150ms"}, "measure": {"duration": window}, "repeats": 1, "member_size": "256MiB"}
+    live = {"warmup": {"duration": "150ms"}, "measure": {"duration": window}, "repeats": 3, "member_size": "256MiB"}
     spindle = {"device": str(SPINDLE), "speed": SPEED, "measure": {"duration": SPINDLE_WINDOW}, "repeats": 1}
     simulated = {"warmup": {"requests": 500}, "measure": {"requests": 5000}}
     # For as long as it is measured the same requests are asked for: which they happen to be is no error.
@@ -167,7 +167,7 @@ def measured(
         else:
             rig = made.enter_context(rig_of(kind))
             given_up = ["--destroy", rig.target] if rig.destroy else []
-            fit = ["device", "fit", rig.target, *given_up, "--quick", "--budget", budget, "--out", file]
+            fit = ["device", "fit", rig.target, *given_up, "--budget", budget, "--out", file]
             document = raidlab(*fit, inside=rig.inside, timeout_s=_TIMEOUT_S)
         study.write_text(toml_text(study_of(kind, rig.window, apart=apart)), encoding="utf-8")
         words = [word for one in ["sim", *rig.on] for word in ("--on", one)]
@@ -203,7 +203,7 @@ def main() -> int:
     """Fit, predict and measure each kind."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(KINDS), help="some of the kinds, with commas between")
-    parser.add_argument("--budget", default="40s", help="how long a device is measured to be fitted")
+    parser.add_argument("--budget", default="90s", help="how long a device is measured to be fitted")
     parser.add_argument("--apart", action="store_true", help="predict members that share something as devices apart")
     parser.add_argument("--each", action="store_true", help="print every cell")
     words = parser.parse_args()

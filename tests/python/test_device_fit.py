@@ -476,12 +476,27 @@ def test_quantiles_keep_the_mean() -> None:
 
 def test_the_stated_error_is_that_of_the_next_one() -> None:
     class Held:
-        def __init__(self, error: float) -> None:
-            self.rate_error_percent = error
+        def __init__(self, *errors: float) -> None:
+            self.turn_errors_percent = errors
 
     held = [Held(error * (-1) ** error) for error in range(1, 20)]
     assert stated_error_percent(held) == 18  # type: ignore[arg-type]
     assert stated_error_percent(held[:3]) == 3  # type: ignore[arg-type]
+    assert stated_error_percent([Held(1, -2), Held(3, 4)]) == 4  # type: ignore[arg-type]
+
+
+def test_a_device_unlike_itself_is_stated_to_be_no_better_known_than_that(known: FittedDevice) -> None:
+    """What is half as fast in each second turn, and so as predicted on average, has an error all the same."""
+    assert known.error_percent < 2
+    unlike = []
+    for one in known.held_out:
+        rate = one.modelled.rate_per_s
+        turns = [
+            replace(turn, elapsed_ns=round(1e9 * turn.requests / (rate * share)))
+            for turn, share in zip(one.measured.turns, (4 / 3, 2 / 3), strict=True)
+        ]
+        unlike.append(replace(one, measured=replace(one.measured, turns=tuple(turns))))
+    assert stated_error_percent(unlike) == pytest.approx(50, abs=0.1)
 
 
 def test_a_fit_that_is_far_off_is_a_file_that_can_be_read(known: FittedDevice) -> None:

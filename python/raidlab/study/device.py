@@ -120,7 +120,7 @@ def fit_warning(name: str, fit: Mapping[str, object]) -> str | None:
     is_traced = "demerit_percent" in fit
     advice = "a longer trace says more of each kind" if is_traced else "fit it again, longer or on a quieter machine"
     return (
-        f"{name} was fitted, and its model missed what was held out by up to {error:.0f} % (accepted: "
+        f"{name} was fitted, and its model missed what was held out by up to {error:.3g} % (accepted: "
         f"{MOST_FIT_ERROR_PERCENT:g} %): what is simulated with it may be off by as much; {advice}"
     )
 
