@@ -9,7 +9,8 @@ Kinds: `loop` (loop devices over files in memory), `zram`, `file` (files on the 
 `devices/hdd-7200-bare.toml` on the real clock, 4 times as fast: much faster, and a completion that is a little late is
 too large a part of a revolution). The members of the first three share a disk, or the processors that are all there is
 to them, and are predicted as areas of one device; `--apart` predicts them as devices of their own, to show what that
-makes of it.
+makes of it. When its arrays are measured, the device itself is asked again (`raidlab device validate --on`): where it
+has changed, its cells say nothing of the prediction.
 
     sudo python benches/fit-end-to-end/run.py [--only loop,zram] [--budget 3min]
 
@@ -155,11 +156,24 @@ def study_of(kind: str, window: str, *, apart: bool) -> dict[str, Any]:
     }
 
 
-def measured(
-    kind: str, budget: str, place: Path, *, apart: bool
-) -> tuple[float, dict[tuple[str, str, int], tuple[float, float]]]:
-    """The error that the file states; of every cell what was predicted and what was measured, in requests a second."""
+Rates = dict[tuple[str, str, int], tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one kind came to."""
+
+    stated_percent: float
+    rates: Rates
+    """Of every cell what was predicted and what was measured, in requests a second."""
+    changed_percent: float | None = None
+    """How much faster the device is than its file says, where that is more than chance: it is another one meanwhile."""
+
+
+def measured(kind: str, budget: str, place: Path, *, apart: bool) -> Outcome:
+    """Fit a device of a kind, predict arrays of it, measure them, and ask the device again."""
     file, study = place / "mine.toml", place / "study.toml"
+    changed = None
     with contextlib.ExitStack() as made:
         if kind == "emulated":
             rig, document = Rig("", ["emulated"], destroy=False), fitted_spindle()
@@ -173,30 +187,38 @@ def measured(
         words = [word for one in ["sim", *rig.on] for word in ("--on", one)]
         words += [word for one in rig.on if rig.destroy for word in ("--destroy", one)]
         raidlab("run", study, *words, "--out", place / "runs", inside=rig.inside, timeout_s=_TIMEOUT_S)
+        if rig.target:
+            again = raidlab("device", "validate", file, "--on", rig.target, *given_up, inside=rig.inside)
+            changed = again["rate_change_percent"] if again["has_changed"] else None
         folders = [one for one in (place / "runs").iterdir() if one.is_dir() and not one.is_symlink()]
         rates: dict[tuple[str, str, int], dict[bool, float]] = {}
         for row in analyse(folders[0]).table.iter_rows(named=True):
             cell = (row["array"], row["workload"], row["depth"])
             rates.setdefault(cell, {})[row["target"] == "sim"] = row["iops"]
-    return document["fit"]["error_percent"], {cell: (both[True], both[False]) for cell, both in rates.items()}
+    found = {cell: (both[True], both[False]) for cell, both in rates.items()}
+    return Outcome(document["fit"]["error_percent"], found, changed)
 
 
-def shown(kind: str, stated: float, rates: dict[tuple[str, str, int], tuple[float, float]], *, each: bool) -> bool:
-    """Print a kind's line; whether enough of its cells are predicted."""
+def shown(kind: str, outcome: Outcome, *, each: bool) -> bool:
+    """Print a kind's line; whether enough of its cells are predicted, or cannot be held to it."""
+    stated, rates, changed = outcome.stated_percent, outcome.rates, outcome.changed_percent
     errors = {cell: 100 * (predicted / seen - 1) for cell, (predicted, seen) in rates.items()}
     within = sum(abs(error) <= stated for error in errors.values())
     holds = within >= WANTED * len(errors)
+    verdict = "holds" if holds else "DOES NOT HOLD"
+    if changed is not None:
+        verdict = f"UNKNOWN, the device is {changed:+.0f} % from its file since"
     worst = max(errors, key=lambda cell: abs(errors[cell]))
     print(
         f"{kind:9} stated {stated:5.1f} %: {within:2} of {len(errors)} cells within it, median error "
         f"{statistics.median(map(abs, errors.values())):.1f} %, worst {errors[worst]:+.1f} % "
-        f"({', '.join(map(str, worst))}): {'holds' if holds else 'DOES NOT HOLD'}",
+        f"({', '.join(map(str, worst))}): {verdict}",
         flush=True,
     )
     for cell, error in errors.items() if each else ():
         name, (predicted, seen) = " ".join(map(str, cell)), rates[cell]
         print(f"    {name:20} predicted {predicted:10.1f} measured {seen:10.1f} {error:+6.1f} %")
-    return holds
+    return holds or changed is not None
 
 
 def main() -> int:
@@ -212,11 +234,11 @@ def main() -> int:
     for kind in words.only.split(","):
         try:
             with folder("/tmp") as place:
-                stated, rates = measured(kind, words.budget, place, apart=words.apart)
+                outcome = measured(kind, words.budget, place, apart=words.apart)
         except UnavailableError as error:
             print(f"{kind:9} left out: {error}", flush=True)
             continue
-        all_hold &= shown(kind, stated, rates, each=words.each)
+        all_hold &= shown(kind, outcome, each=words.each)
     return 0 if all_hold else 1
 
 

@@ -36,8 +36,9 @@ from raidlab.measure.fit import (
     fit_model,
     fitted_device,
 )
+from raidlab.measure.fit.again import AskedAgain
 from raidlab.measure.fit.buckets import Drain, device_buckets
-from raidlab.measure.fit.held_out import as_figure, predicted, stated_error_percent
+from raidlab.measure.fit.held_out import HeldOut, as_figure, predicted, stated_error_percent
 from raidlab.measure.fit.kept import KeepingTimed, KeptList, KeptMeasurements, KeptTimed
 from raidlab.measure.fit.limits import RateLimit
 from raidlab.measure.fit.rotation import rotation_of
@@ -497,6 +498,58 @@ def test_a_device_unlike_itself_is_stated_to_be_no_better_known_than_that(known:
         ]
         unlike.append(replace(one, measured=replace(one.measured, turns=tuple(turns))))
     assert stated_error_percent(unlike) == pytest.approx(50, abs=0.1)
+
+
+def test_what_is_asked_again_has_changed_where_more_is_beyond_than_chance_has(known: FittedDevice) -> None:
+    """A disk twice as slow is told, and one of which two situations stalled is not."""
+
+    def slower(held: HeldOut) -> HeldOut:
+        turns = [replace(turn, elapsed_ns=2 * turn.elapsed_ns) for turn in held.measured.turns]
+        return replace(held, measured=replace(held.measured, turns=tuple(turns)))
+
+    held = known.held_out
+    assert len(held) >= 12
+    as_it_was = AskedAgain(held, known.error_percent)
+    assert not as_it_was.has_changed and "still" in as_it_was.sentence
+    assert not AskedAgain((*map(slower, held[:2]), *held[2:]), known.error_percent).has_changed
+    other = AskedAgain(tuple(map(slower, held)), known.error_percent)
+    assert other.has_changed and len(other.beyond) == len(held)
+    assert "50 % slower in the median" in other.sentence
+    assert other.as_json()["has_changed"] is True
+
+
+_AGAIN = """\
+kind = "fixed"
+capacity_bytes = 16777216
+read_us = 0.1
+write_us = 0.1
+[fit]
+error_percent = {stated}
+"""
+
+
+@pytest.mark.parametrize(("stated", "code"), [(50.0, 3), (1e9, 0)])
+def test_a_device_is_asked_again_at_its_target(tmp_path: Path, stated: float, code: int) -> None:
+    """No file reads ten million times a second, as this device's says of it."""
+    (tmp_path / "disk").write_bytes(random.Random(1).randbytes(1 << 24))
+    sizes = [4096 * (1 + index) for index in range(5)]
+    figures = [
+        f'[[held_out]]\nname = "{size}"\nvalue = 1e7\nunit = "IOPS"\nsource = "a test"\nread = {read}\n'
+        f'size = {size}\naddress = "random"\ndepth = 1\n'
+        for size, read in zip(sizes, (1.0, 1.0, 1.0, 1.0, 0.0), strict=True)
+    ]
+    device = tmp_path / "mine.toml"
+    device.write_text("\n".join([_AGAIN.format(stated=stated), *figures]))
+    words = ["device", "validate", str(device), "--on", str(tmp_path / "disk")]
+    done = CliRunner().invoke(app, [*words, "--budget", "2s"])
+    assert done.exit_code == code, done.output
+    assert ("It has changed: 0 of 4" if code else "4 of 4") in " ".join(done.output.split())
+    assert "1 write and were left out" in " ".join(done.output.split())
+    short = CliRunner().invoke(app, [*words, "--budget", "1ms"])
+    assert isinstance(short.exception, InputError) and "--budget" in str(short.exception)
+    (tmp_path / "disk").write_bytes(bytes(1 << 20))
+    other = CliRunner().invoke(app, words)
+    assert isinstance(other.exception, InputError) and "is not the device that was fitted" in str(other.exception)
 
 
 def test_a_fit_that_is_far_off_is_a_file_that_can_be_read(known: FittedDevice) -> None:

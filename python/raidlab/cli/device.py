@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,8 +16,10 @@ from raidlab.cli.terminal import check_new_file, console, say, writing
 from raidlab.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from raidlab.devices import DeviceFacts, Validation
-    from raidlab.measure.fit import FitKind, FitRequest, FittedDevice
+    from raidlab.measure.fit import FitKind, FitRequest, FittedDevice, HeldOut
 
 app = typer.Typer(
     name="device",
@@ -284,12 +286,22 @@ def _refuse_beside(option_name: str, others: Mapping[str, object]) -> None:
 def _print_fit(fitted: FittedDevice, out: str) -> None:
     from rich.text import Text
 
-    from raidlab.cli.output import plain_table
-
     screen = console()
     document = fitted.document
     title = f"{document['name']}: {len(fitted.fitted)} situations fitted, {len(fitted.held_out)} held out and predicted"
     screen.print(Text(title, style="bold"))
+    screen.print(_held_table(fitted.held_out))
+    screen.print(
+        f"Throughputs that were not measured are {fitted.error_percent:.1f} % off at most, with 90 %; the second turns"
+        f" took {fitted.drift_percent:+.1f} % against the first."
+    )
+    _print_use(out)
+
+
+def _held_table(held: Sequence[HeldOut]) -> Table:
+    """What was held out: measured, and as the fitted device has it."""
+    from raidlab.cli.output import plain_table
+
     rows = (
         (
             one.situation.name,
@@ -299,15 +311,10 @@ def _print_fit(fitted: FittedDevice, out: str) -> None:
             f"{one.time_error_percent(90):+.0f}%",
             f"{one.floor_percent:.1f}%",
         )
-        for one in fitted.held_out
+        for one in held
     )
     head = ("held out", "measured/s", "model/s", "error", "p90", "apart")
-    screen.print(plain_table("", head, rows, right=head[1:]))
-    screen.print(
-        f"Throughputs that were not measured are {fitted.error_percent:.1f} % off at most, with 90 %; the second turns"
-        f" took {fitted.drift_percent:+.1f} % against the first."
-    )
-    _print_use(out)
+    return plain_table("", head, rows, right=head[1:])
 
 
 def _print_use(out: str) -> None:
@@ -344,18 +351,33 @@ def validate_device(
         str | None,
         option("FILE", "Requests measured on the real disk: 'R|W Hit|Miss LBN sectors service_us gap_us' a line."),
     ] = None,
+    on: Annotated[
+        str | None, option("TARGET", "Ask the device that was fitted again: is it still what its file says?")
+    ] = None,
+    destroy: Annotated[
+        list[str] | None, option("DEVICE", "With --on: the device once more, if it may be overwritten.")
+    ] = None,
+    budget: Annotated[str | None, option("TIME", "With --on: how long to measure; 20s by default.")] = None,
     angles: Annotated[int, number("Initial angles to repeat the replay from; odd.")] = 21,
     seed: Annotated[int, number("What the angles, or the requests, are drawn from.", 0, 2**40)] = 0,
     out: Annotated[str, option("DIR", "Where the figure goes, as SVG and PNG.")] = "runs",
     as_json: Json = False,
 ) -> None:
-    """Hold a device model to what was printed of the device, or to a trace that was measured on the real disk.
+    """Hold a device model to what was printed of the device, to a trace of the real disk, or to the device itself.
 
-    Without --trace, runs each [[published]] figure of the device's file in its own terms and prints both and the error.
+    By itself, runs each [[published]] figure of the device's file in its own terms and prints both and the error.
 
     With --trace, prints the mean response times, the demerit (the root mean square distance of the two distributions)
     as the median over initial angles, and the floor: what the model is from itself when only the initial angle differs.
+
+    With --on, measures what was held out from a fit once more, in other places, and prints it beside the model. Where
+    more of it is beyond the error that the file states than chance explains, the device has changed: the exit code is
+    3.
     """
+    if on is not None:
+        _refuse_beside("--on", {"--trace": trace})
+        _validate_again(device, on, destroy or [], budget or "20s", seed, as_json)
+        return
     if trace is None:
         _validate_published(device, seed, as_json)
         return
@@ -372,6 +394,33 @@ def validate_device(
         print(_as_json(validation, figures))
     else:
         _print_validation(validation, figures)
+
+
+def _validate_again(device: str, target: str, destroy: Sequence[str], budget: str, seed: int, as_json: bool) -> None:
+    import sys
+
+    from raidlab.measure.fit.again import AgainRequest, ask_again
+    from raidlab.measure.words import parse_with
+    from raidlab.run.interrupt import StopFlag
+    from raidlab.run.progress import progress_on
+    from raidlab.study.units import TIME_ACCEPTED, parse_time_ns
+
+    asked = AgainRequest(device, target, parse_with(parse_time_ns, "--budget", budget, TIME_ACCEPTED), destroy, seed)
+    stop = StopFlag()
+    try:
+        found = ask_again(asked, progress=progress_on(sys.stderr), stop=stop)
+    except KeyboardInterrupt:
+        say("interrupted: a part of it says nothing")
+        raise typer.Exit(code_of_status("interrupted", stop.signal_name)) from None
+    if as_json:
+        print(json.dumps(found.as_json(), indent=2))
+    else:
+        console().print(_held_table(found.held))
+        console().print(found.sentence)
+    if found.left_out:
+        say(f"note: of its situations {found.left_out} write and were left out: --destroy would overwrite {target}")
+    if found.has_changed:
+        raise typer.Exit(3)
 
 
 def _validate_published(device: str, seed: int, as_json: bool) -> None:

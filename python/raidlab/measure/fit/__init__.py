@@ -8,6 +8,7 @@
 - ``held_out``: what was held out, predicted
 - ``kept``: what was measured, as a file, and the same fit from it
 - ``traced``: times that were recorded elsewhere
+- ``again``: a device asked again, beside its file
 
 Invariants:
 
@@ -23,6 +24,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
@@ -56,7 +58,7 @@ from raidlab.measure.fit.table import (
     together,
 )
 from raidlab.measure.fit.timed import TimedModel, TimedSubject, TimedTarget, sector_of
-from raidlab.measure.places import Place, single_target
+from raidlab.measure.places import Place, TargetSpec, single_target
 from raidlab.measure.plan import DIRECT, ResultLine
 from raidlab.reading import Plain
 from raidlab.run.interrupt import StopFlag, catching_signals
@@ -64,6 +66,7 @@ from raidlab.run.kernel_facts import Sources
 from raidlab.run.progress import Progress, Silent
 from raidlab.run.target_facts import allocation, opened_member
 from raidlab.run.volumes import usable_bytes
+from raidlab.study.cell import Opaque
 from raidlab.study.device import MOST_FIT_ERROR_PERCENT, fit_warning
 from raidlab.study.units import format_bytes, format_time_ns
 
@@ -152,7 +155,6 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
         file_bytes=asked.file_bytes,
     )
     place = target.places[0]
-    line = ResultLine(target.title, DIRECT, "independent(1)", target.places)
     stop = stop or StopFlag()
     progress = progress or Silent()
     took = format_time_ns(asked.budget_ns)
@@ -168,14 +170,21 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
     )
     # Refuses what cannot be measured, before anything is made.
     _plan(kept.facts, quick=asked.quick)
-    with catching_signals(stop), made_members([line], {line.name: {"kind": "member"}}) as members:
-        member = members[line.name][0]
+    with member_of(target, stop) as member:
         single = None if place.kind == "memory" else TimedTarget(member, place.used_bytes, stop)
+        found = _measured(kept, single, TargetSubject(member, asked.seed, stop), asked, progress)
+    return _of_kept(kept, asked.kind, replace(found, noted=(*found.noted, *_not_stored(place))))
+
+
+@contextmanager
+def member_of(target: TargetSpec, stop: StopFlag) -> Iterator[Opaque]:
+    """The one place of a target as the engine takes it; what fails meanwhile is said of the target."""
+    line = ResultLine(target.title, DIRECT, "independent(1)", target.places)
+    with catching_signals(stop), made_members([line], {line.name: {"kind": "member"}}) as members:
         try:
-            found = _measured(kept, single, TargetSubject(member, asked.seed, stop), asked, progress)
+            yield members[line.name][0]
         except CellFailedError as error:
             raise line.error_at_target(error) from None
-    return _of_kept(kept, asked.kind, replace(found, noted=(*found.noted, *_not_stored(place))))
 
 
 def _plan(facts: KeptFacts, *, quick: bool, used_ns: int = 0) -> list[Slot]:

@@ -1,0 +1,163 @@
+"""A device that was fitted, asked again: is it still what its file says?
+
+Only what was held out is asked for again, in other places, and set beside the file as the fit has done: turn by turn,
+within the error that the file states. That every turn of a situation is beyond it happens in a tenth of all at most, if
+the device is as it was; more than chance has of them is another device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+import numpy as np
+
+from raidlab.devices.catalogue import load
+from raidlab.devices.published import PublishedFigure, published_figures
+from raidlab.errors import InputError
+from raidlab.measure.fit import may_write, measured_samples, member_of
+from raidlab.measure.fit.held_out import STATED_SHARE, HeldOut, predicted
+from raidlab.measure.fit.situations import Op, Situation, slots
+from raidlab.measure.fit.subject import TargetSubject
+from raidlab.measure.fit.table import together
+from raidlab.measure.places import Place, single_target
+from raidlab.reading import Plain
+from raidlab.run.interrupt import StopFlag
+from raidlab.run.progress import Progress, Silent
+from raidlab.stats.special import binomial_cdf
+from raidlab.study.device import DeviceModel, fit_error_percent
+from raidlab.study.units import format_bytes
+
+# So rarely is a device that is as it was called another one.
+_SURE = 0.99
+# What a target may hold more or less than the file says.
+_ANOTHER_SIZE = 0.01
+
+
+@dataclass(frozen=True)
+class AgainRequest:
+    """All that asking again is told."""
+
+    device: str
+    target: str
+    budget_ns: int
+    destroy: Sequence[str] = ()
+    """The device, once more, if it may be overwritten."""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class AskedAgain:
+    """A device beside what its file says of it."""
+
+    held: tuple[HeldOut, ...]
+    stated_percent: float
+    """The error that the file states of a throughput."""
+    left_out: int = 0
+    """Situations with writes, which the target may not be given."""
+
+    @property
+    def beyond(self) -> tuple[HeldOut, ...]:
+        """What was farther off than stated, every time."""
+        return tuple(one for one in self.held if min(map(abs, one.turn_errors_percent)) > self.stated_percent)
+
+    @property
+    def by_chance(self) -> int:
+        """How many may be beyond of a device that is as it was, with 99 %."""
+        first, cdf = binomial_cdf(len(self.held), 1 - STATED_SHARE)
+        return first + int(np.searchsorted(cdf, _SURE))
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether more than chance explains is beyond."""
+        return len(self.beyond) > self.by_chance
+
+    @property
+    def rate_change_percent(self) -> float:
+        """How much faster it is than its file says, in the median situation."""
+        return 100 * (median(one.measured.rate_per_s / one.modelled.rate_per_s for one in self.held) - 1)
+
+    @property
+    def sentence(self) -> str:
+        """What came of it, in words."""
+        within = f"{len(self.held) - len(self.beyond)} of {len(self.held)} are within the {self.stated_percent:.3g} %"
+        if not self.has_changed:
+            return f"{within} that its file states, so it is still what its file says."
+        change = self.rate_change_percent
+        return (
+            f"It has changed: {within} that its file states (chance would leave {len(self.held) - self.by_chance} or "
+            f"more), and it is {abs(change):.0f} % {'faster' if change > 0 else 'slower'} in the median; fit it again."
+        )
+
+    def as_json(self) -> dict[str, Plain]:
+        """The same for programs."""
+        return {
+            "situations": [
+                {
+                    "name": one.situation.name,
+                    "measured_per_s": one.measured.rate_per_s,
+                    "modelled_per_s": one.modelled.rate_per_s,
+                    "turn_errors_percent": list(one.turn_errors_percent),
+                }
+                for one in self.held
+            ],
+            "stated_percent": self.stated_percent,
+            "beyond": len(self.beyond),
+            "beyond_by_chance": self.by_chance,
+            "rate_change_percent": self.rate_change_percent,
+            "has_changed": self.has_changed,
+        }
+
+
+def ask_again(asked: AgainRequest, *, progress: Progress | None = None, stop: StopFlag | None = None) -> AskedAgain:
+    """Measure what was held out once more, and set it beside the file.
+
+    Raises
+    ------
+    RaidlabError
+        Where the file is of no fit, the target is another size or may not be measured, or fails.
+    KeyboardInterrupt
+        Where it was to stop.
+    """
+    model = load(asked.device)
+    error = fit_error_percent(model.fit)
+    figures = published_figures(model)[len(model.published) :]
+    if error is None or not figures:
+        message = "states no error of a fit to hold a target to"
+        raise InputError.one(
+            "DEVICE", message, value=f"'{asked.device}'", accepted="a file of 'raidlab device fit TARGET'"
+        )
+    target = single_target(
+        asked.target,
+        asked.destroy,
+        ("file", "directory", "block", "memory"),
+        otherwise="is no device that could be asked",
+        accepted=f"what the device was fitted to, of {format_bytes(model.capacity_bytes)}",
+        file_bytes=model.capacity_bytes,
+    )
+    place = target.places[0]
+    _check_size(place, model)
+    situations = [_situation(figure) for figure in figures]
+    allowed = [one for one in situations if one.op == "read" or may_write(place)]
+    plan = slots(allowed, asked.budget_ns, asked.seed)
+    stop = stop or StopFlag()
+    with member_of(target, stop) as member:
+        samples = measured_samples(TargetSubject(member, asked.seed, stop), plan, progress or Silent())
+    held = predicted(model.parameters, together(samples), asked.seed)
+    return AskedAgain(tuple(held), error, len(situations) - len(allowed))
+
+
+def _check_size(place: Place, model: DeviceModel) -> None:
+    if abs(place.used_bytes / model.capacity_bytes - 1) > _ANOTHER_SIZE:
+        message = f"holds {format_bytes(place.used_bytes)}, so it is not the device that was fitted"
+        accepted = f"a target of {format_bytes(model.capacity_bytes)}"
+        raise InputError.one("--on", message, value=f"'{place.word}'", accepted=accepted)
+
+
+def _situation(figure: PublishedFigure) -> Situation:
+    """What was asked for, from the words of the file."""
+    ops: dict[float, Op] = {1.0: "read", 0.0: "write"}
+    place: Literal["sequential", "random"] = figure.address
+    return Situation(ops.get(figure.read, "mixed"), place, figure.size, figure.depth, held_out=True, span=figure.span)
