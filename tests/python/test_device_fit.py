@@ -40,11 +40,11 @@ from raidlab.measure.fit.again import AskedAgain
 from raidlab.measure.fit.buckets import Drain, device_buckets
 from raidlab.measure.fit.held_out import HeldOut, as_figure, predicted, stated_error_percent
 from raidlab.measure.fit.kept import KeepingTimed, KeptList, KeptMeasurements, KeptTimed
-from raidlab.measure.fit.limits import RateLimit
+from raidlab.measure.fit.limits import RateLimit, relieved_mixes
 from raidlab.measure.fit.rotation import rotation_of
 from raidlab.measure.fit.situations import Op, Situation, Slot, least_bytes, situations, slots
 from raidlab.measure.fit.subject import ModelSubject
-from raidlab.measure.fit.table import PROBABILITIES, Sample, quantiles_us, sample_of
+from raidlab.measure.fit.table import PROBABILITIES, Measured, Sample, quantiles_us, sample_of
 from raidlab.measure.fit.timed import Numbers, TimedModel, TimedRequests, sector_of
 from raidlab.measure.fit.traced import fit_trace
 from raidlab.measure.places import Place
@@ -733,3 +733,23 @@ def test_what_falls_by_itself_is_no_credit() -> None:
     assert limit([1000 - 3 * second for second in range(240)]) is None
     assert limit([*steady, *([0] * 5)]) is None
     assert limit([1000] * 5) is None
+
+
+def test_a_mix_is_known_by_what_did_not_wait_at_a_limit() -> None:
+    """Reads among writes that are held come in lumps, and some wait at a limit of reads that they do not reach."""
+    limit = RateLimit("read", "ops_s", 400.0, (398.0, 402.0), 19, ())
+
+    def mix(waits: int) -> Measured:
+        times = Histogram(np.array([100_000, 60_000_000]), np.array([100 - waits, waits]))
+        mean_ns = float((times.value_ns * times.count).sum() / 100)
+        asked = Situation("read", "random", 4096, 16, reads=0.3)
+        return Measured(asked, (Sample(asked, 0, 100, 500_000_000, mean_ns, mean_ns, times),))
+
+    eased = relieved_mixes([mix(20)], [limit])[0]
+    assert eased.turns[0].mean_ns == 100_000
+    # Where nobody waits, and where no limit is of its kind, it is as it was.
+    steady, held = mix(0), mix(20)
+    assert relieved_mixes([steady], [limit])[0] is steady
+    assert relieved_mixes([held], [replace(limit, op="write")])[0] is held
+    # One that comes as often as the limit lets it is left out.
+    assert relieved_mixes([held], [replace(limit, per_s=200.0)]) == []

@@ -43,7 +43,7 @@ from raidlab.measure.fit.held_out import (
     stated_error_percent,
 )
 from raidlab.measure.fit.kept import KeepingTimed, KeptFacts, KeptMeasurements, KeptTimed
-from raidlab.measure.fit.limits import RateLimit, is_held, rate_limits, relieved
+from raidlab.measure.fit.limits import RateLimit, rate_limits, relieved, relieved_mixes
 from raidlab.measure.fit.rotation import LONGEST_NS, PERIODIC, SHORTEST_NS, rotation_of
 from raidlab.measure.fit.situations import ARRIVAL_SHARE, Situation, Slot, least_bytes, situations, slots
 from raidlab.measure.fit.spindle import SPINDLE_PHASES, Spindle, found_spindle, spindle_device
@@ -499,7 +499,7 @@ def _table_fit(
     limits += [limit for one in buckets for limit in one.limits]
     free += [passed for one in buckets for passed in one.relieved()]
     free += [one for one in alone if one.situation.op in known and one.situation.arrivals]
-    free += [one for one in mixes if not is_held(one, limits)]
+    free += relieved_mixes(mixes, limits)
     # What was measured was measured while there was credit.
     limits += [credit] if credit is not None else []
 

@@ -98,24 +98,36 @@ def rate_limits(fitted: Sequence[Measured]) -> list[RateLimit]:
 def relieved(fitted: Sequence[Measured], limits: Sequence[RateLimit]) -> list[Measured]:
     """The same situations with the times of requests that did not wait at a limit; those without such are left out."""
     held = {limit.op for limit in limits}
+    found = [_passed(one) if one.situation.op in held and not one.situation.arrivals else one for one in fitted]
+    return [one for one in found if one is not None]
+
+
+def relieved_mixes(mixes: Sequence[Measured], limits: Sequence[RateLimit]) -> list[Measured]:
+    """The same of mixes, of which those at a limit are left out.
+
+    One kind that comes seldom enough waits all the same where the other is held: what a lump of it lets pass asks for
+    more of both at once, and that is too many for the moment.
+    """
     found = []
-    for one in fitted:
-        is_held = one.situation.op in held and not one.situation.arrivals
-        turns = [_passed_at_once(turn.times, one.mean_ns) for turn in one.turns] if is_held else []
-        if not is_held:
-            found.append(one)
-        elif all(times.total >= _LEAST_COUNT for times in turns):
-            parts = zip(one.turns, turns, strict=True)
-            found.append(
-                replace(
-                    one,
-                    turns=tuple(
-                        replace(turn, times=times, mean_ns=_mean_ns(times), mean_of_all_ns=_mean_ns(times))
-                        for turn, times in parts
-                    ),
-                )
-            )
-    return found
+    for one in mixes:
+        if is_held(one, limits):
+            continue
+        is_limited = any(limit.op in (one.situation.op, "mixed") for limit in limits)
+        has_waited = is_limited and _share_at_once(one) >= _LEAST_AT_ONCE
+        found.append(_passed(one) if has_waited else one)
+    return [one for one in found if one is not None]
+
+
+def _passed(one: Measured) -> Measured | None:
+    """A situation of only those requests that passed at once; None of too few."""
+    turns = [_passed_at_once(turn.times, one.mean_ns) for turn in one.turns]
+    if any(times.total < _LEAST_COUNT for times in turns):
+        return None
+    parts = zip(one.turns, turns, strict=True)
+    eased = [
+        replace(turn, times=times, mean_ns=_mean_ns(times), mean_of_all_ns=_mean_ns(times)) for turn, times in parts
+    ]
+    return replace(one, turns=tuple(eased))
 
 
 def is_held(mix: Measured, limits: Sequence[RateLimit]) -> bool:
