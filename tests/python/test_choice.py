@@ -144,6 +144,23 @@ def test_a_rule_names_the_arrays_that_it_lacks(run: Run) -> None:
     assert (answer.verdict, answer.sentence) == ("not answered", "The run has no never run.")
 
 
+@pytest.mark.parametrize(
+    ("holds", "said"),
+    [
+        ("cost_pair < 200", "Cost: pair is 240 EUR, asked below 200 EUR."),
+        ("cost_one - cost_pair > 0", "Cost: one less pair is -140 EUR, asked above 0 EUR."),
+        ("disk < 50", "disk is 100"),
+        # What is not above 0 has no share: the difference decides, and is told.
+        ("cost_one - cost_pair > cost_one", "is -140 EUR"),
+    ],
+)
+def test_a_rule_may_ask_for_a_bound_and_for_what_has_no_share(run: Run, holds: str, said: str) -> None:
+    plan = load_choice(_study(run))
+    rule = plan.rule[0].model_copy(update={"holds": holds, "by": None, "choose": []})
+    [answer] = make_choice(plan.model_copy(update={"rule": [rule]}), analyse(run)).answers
+    assert answer.verdict == "not borne out" and said.lower() in answer.sentence.lower(), answer.sentence
+
+
 def test_rules_are_answered_with_what_was_run(run: Run) -> None:
     found = choice_of(run, _study(run))
     assert found is not None

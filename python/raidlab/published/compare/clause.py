@@ -409,7 +409,10 @@ def words_of(measure: Mapping[str, object], called: Mapping[str, str] = MappingP
 
 def unit_of(measure: Mapping[str, object]) -> str:
     """The unit of a measure; empty of shares and counts."""
-    kind, of = str(measure["kind"]), str(measure.get("of", ""))
+    if "unit" in measure:
+        # Of a figure that was worked out of several.
+        return str(measure["unit"])
+    kind, of = str(measure.get("kind", "")), str(measure.get("of", ""))
     if kind == "stream_rate":
         return "" if of == "stops" else "MB/s"
     if own := next((unit for end, unit in _UNITS.items() if of.endswith(end)), ""):

@@ -284,9 +284,9 @@ def _by_expression(
     }
     titles = {name: {"as": name} for name in expression.names}
     titles |= {
-        f"{figure}_{row.name}": {"array": row.array, "as": plan.figure[figure].title.partition(",")[0]}
+        f"{key}_{row.name}": {"array": row.array, "as": figure.title.partition(",")[0], "unit": figure.unit}
         for row in rows
-        for figure in plan.figure
+        for key, figure in plan.figure.items()
     }
     try:
         repeats = [{**prices, **each} for each in repeats_of(readings)]
