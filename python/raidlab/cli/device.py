@@ -399,13 +399,23 @@ def validate_device(
 def _validate_again(device: str, target: str, destroy: Sequence[str], budget: str, seed: int, as_json: bool) -> None:
     import sys
 
+    from raidlab.devices.catalogue import load
+    from raidlab.devices.published import published_figures
     from raidlab.measure.fit.again import AgainRequest, ask_again
+    from raidlab.measure.fit.situations import held_out_again
     from raidlab.measure.words import parse_with
     from raidlab.run.interrupt import StopFlag
     from raidlab.run.progress import progress_on
     from raidlab.study.units import TIME_ACCEPTED, parse_time_ns
 
-    asked = AgainRequest(device, target, parse_with(parse_time_ns, "--budget", budget, TIME_ACCEPTED), destroy, seed)
+    model = load(device)
+    held_out = [
+        held_out_again(one.read, one.address, one.size, one.depth, one.span)
+        for one in published_figures(model)[len(model.published) :]
+    ]
+    asked = AgainRequest(
+        model, held_out, target, parse_with(parse_time_ns, "--budget", budget, TIME_ACCEPTED), destroy, seed
+    )
     stop = StopFlag()
     try:
         found = ask_again(asked, progress=progress_on(sys.stderr), stop=stop)

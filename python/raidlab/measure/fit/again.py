@@ -10,16 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal
 
 import numpy as np
 
-from raidlab.devices.catalogue import load
-from raidlab.devices.published import PublishedFigure, published_figures
 from raidlab.errors import InputError
 from raidlab.measure.fit import may_write, measured_samples, member_of
 from raidlab.measure.fit.held_out import STATED_SHARE, HeldOut, predicted
-from raidlab.measure.fit.situations import Op, Situation, slots
+from raidlab.measure.fit.situations import Situation, slots
 from raidlab.measure.fit.subject import TargetSubject
 from raidlab.measure.fit.table import together
 from raidlab.measure.places import Place, single_target
@@ -40,7 +37,9 @@ _ANOTHER_SIZE = 0.01
 class AgainRequest:
     """All that asking again is told."""
 
-    device: str
+    model: DeviceModel
+    situations: Sequence[Situation]
+    """What its file holds out."""
     target: str
     budget_ns: int
     destroy: Sequence[str] = ()
@@ -121,14 +120,11 @@ def ask_again(asked: AgainRequest, *, progress: Progress | None = None, stop: St
     KeyboardInterrupt
         Where it was to stop.
     """
-    model = load(asked.device)
-    error = fit_error_percent(model.fit)
-    figures = published_figures(model)[len(model.published) :]
-    if error is None or not figures:
+    model, error = asked.model, fit_error_percent(asked.model.fit)
+    if error is None or not asked.situations:
         message = "states no error of a fit to hold a target to"
-        raise InputError.one(
-            "DEVICE", message, value=f"'{asked.device}'", accepted="a file of 'raidlab device fit TARGET'"
-        )
+        accepted = "a file of 'raidlab device fit TARGET'"
+        raise InputError.one("DEVICE", message, value=f"'{model.name}'", accepted=accepted)
     target = single_target(
         asked.target,
         asked.destroy,
@@ -139,14 +135,13 @@ def ask_again(asked: AgainRequest, *, progress: Progress | None = None, stop: St
     )
     place = target.places[0]
     _check_size(place, model)
-    situations = [_situation(figure) for figure in figures]
-    allowed = [one for one in situations if one.op == "read" or may_write(place)]
+    allowed = [one for one in asked.situations if one.op == "read" or may_write(place)]
     plan = slots(allowed, asked.budget_ns, asked.seed)
     stop = stop or StopFlag()
     with member_of(target, stop) as member:
         samples = measured_samples(TargetSubject(member, asked.seed, stop), plan, progress or Silent())
     held = predicted(model.parameters, together(samples), asked.seed)
-    return AskedAgain(tuple(held), error, len(situations) - len(allowed))
+    return AskedAgain(tuple(held), error, len(asked.situations) - len(allowed))
 
 
 def _check_size(place: Place, model: DeviceModel) -> None:
@@ -154,10 +149,3 @@ def _check_size(place: Place, model: DeviceModel) -> None:
         message = f"holds {format_bytes(place.used_bytes)}, so it is not the device that was fitted"
         accepted = f"a target of {format_bytes(model.capacity_bytes)}"
         raise InputError.one("--on", message, value=f"'{place.word}'", accepted=accepted)
-
-
-def _situation(figure: PublishedFigure) -> Situation:
-    """What was asked for, from the words of the file."""
-    ops: dict[float, Op] = {1.0: "read", 0.0: "write"}
-    place: Literal["sequential", "random"] = figure.address
-    return Situation(ops.get(figure.read, "mixed"), place, figure.size, figure.depth, held_out=True, span=figure.span)
