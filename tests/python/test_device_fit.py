@@ -35,6 +35,7 @@ from raidlab.measure.fit import (
     fit_kept,
     fit_model,
     fitted_device,
+    measured_samples,
 )
 from raidlab.measure.fit.again import AskedAgain
 from raidlab.measure.fit.buckets import Drain, device_buckets
@@ -44,10 +45,12 @@ from raidlab.measure.fit.limits import RateLimit, relieved_mixes
 from raidlab.measure.fit.rotation import rotation_of
 from raidlab.measure.fit.situations import Op, Situation, Slot, least_bytes, situations, slots
 from raidlab.measure.fit.subject import ModelSubject
-from raidlab.measure.fit.table import PROBABILITIES, Measured, Sample, quantiles_us, sample_of
+from raidlab.measure.fit.table import PROBABILITIES, Measured, Sample, quantiles_us, sample_of, together
 from raidlab.measure.fit.timed import Numbers, TimedModel, TimedRequests, sector_of
 from raidlab.measure.fit.traced import fit_trace
 from raidlab.measure.places import Place
+from raidlab.results.answer import CellAnswer
+from raidlab.run.progress import Silent
 from raidlab.run.volumes import usable_bytes
 from raidlab.study.device import load_device
 from raidlab.study.load import load_study_text
@@ -753,3 +756,33 @@ def test_a_mix_is_known_by_what_did_not_wait_at_a_limit() -> None:
     assert relieved_mixes([held], [replace(limit, op="write")])[0] is held
     # One that comes as often as the limit lets it is left out.
     assert relieved_mixes([held], [replace(limit, per_s=200.0)]) == []
+
+
+class BimodalSubject:
+    """A device that serves each request in 100 us, but one turn of some situations in a tenth of that."""
+
+    def __init__(self, fast_turn: int) -> None:
+        self._slow, self._fast = (
+            ModelSubject(KNOWN | {"read_us": us, "write_us": us, "servers": 1}) for us in (100.0, 10.0)
+        )
+        self._fast_turn = fast_turn
+        self.asked: list[Slot] = []
+
+    def ask(self, slot: Slot) -> CellAnswer:
+        self.asked.append(slot)
+        return (self._fast if slot.turn == self._fast_turn else self._slow).ask(slot)
+
+
+@pytest.mark.parametrize("fast_turn", [0, 1, 2])
+def test_of_turns_that_are_unlike_the_two_that_are_alike_are_fitted(fast_turn: int) -> None:
+    fitted_one, held_out = (Situation("read", "random", 4096, 2, held_out=held) for held in (False, True))
+    plan = [Slot(one, turn, 0, 10_000_000) for turn in range(2) for one in (fitted_one, held_out)]
+    subject = BimodalSubject(fast_turn)
+    found = {one.situation: one for one in together(measured_samples(subject, plan, Silent()))}
+    thirds = [slot.situation for slot in subject.asked if slot.turn == 2]
+    assert thirds == ([] if fast_turn == 2 else [fitted_one])
+    rates = [turn.rate_per_s for turn in found[fitted_one].turns]
+    assert len(rates) == 2 and max(rates) < 1.1 * min(rates)
+    # What is held out is as it was, or the error that is stated would be that of a steadier device.
+    apart = found[held_out].turns
+    assert len(apart) == 2 and (fast_turn == 2 or apart[fast_turn].rate_per_s > 5 * apart[1 - fast_turn].rate_per_s)

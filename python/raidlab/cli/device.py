@@ -132,7 +132,7 @@ def fit_device(
         str | None,
         option(
             "TIME",
-            "How long to measure, and up to a minute more where rates are limited. 90s by default, 20s with --quick.",
+            "How long to measure; more where rates are limited or turns unlike. 90s by default, 20s with --quick.",
         ),
     ] = None,
     quick: Annotated[bool, flag("--quick", "Fewer sizes and depths.")] = False,

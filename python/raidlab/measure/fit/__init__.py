@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -45,7 +46,7 @@ from raidlab.measure.fit.held_out import (
 from raidlab.measure.fit.kept import KeepingTimed, KeptFacts, KeptMeasurements, KeptTimed
 from raidlab.measure.fit.limits import RateLimit, rate_limits, relieved, relieved_mixes
 from raidlab.measure.fit.rotation import LONGEST_NS, PERIODIC, SHORTEST_NS, rotation_of
-from raidlab.measure.fit.situations import ARRIVAL_SHARE, Situation, Slot, least_bytes, situations, slots
+from raidlab.measure.fit.situations import ARRIVAL_SHARE, ROUNDS, Situation, Slot, least_bytes, situations, slots
 from raidlab.measure.fit.spindle import SPINDLE_PHASES, Spindle, found_spindle, spindle_device
 from raidlab.measure.fit.subject import FitSubject, ModelSubject, TargetSubject
 from raidlab.measure.fit.table import (
@@ -364,18 +365,43 @@ def described(place: Place) -> str:
 
 
 def measured_samples(subject: FitSubject, plan: Sequence[Slot], progress: Progress) -> list[Sample]:
-    """Run the turns one after another."""
+    """Run the turns one after another; once more those to be fitted of which the two are unlike."""
     samples: list[Sample] = []
+    turns: dict[Situation, list[Sample]] = defaultdict(list)
     progress.begin("fitting", len(plan))
     try:
         for slot in plan:
             asked = slot.situation
             rate = ARRIVAL_SHARE * most_rates(samples, asked.op, asked.size_bytes) if asked.arrivals else None
-            samples += _turn(subject, replace(slot, rate_per_s=rate))
+            found = _turn(subject, replace(slot, rate_per_s=rate))
+            samples += found
+            turns[asked].append(found[0])
             progress.advance()
     finally:
         progress.end()
+    of_first = {slot.situation: slot for slot in plan if slot.turn == 0}
+    unlike = [of_first[asked] for asked, both in turns.items() if _is_unlike(asked, both)]
+    if unlike:
+        progress.begin("turns that were unlike", len(unlike))
+        try:
+            for slot in unlike:
+                samples += _turn(subject, replace(slot, turn=ROUNDS))
+                progress.advance()
+        finally:
+            progress.end()
     return samples
+
+
+def _is_unlike(asked: Situation, turns: Sequence[Sample]) -> bool:
+    """Whether one of two turns is likely none of the device: of what is held out, both are what it does."""
+    if asked.held_out or asked.arrivals or turns[-1].elapsed_ns > 2 * turns[0].elapsed_ns:
+        return False
+    rates = [turn.rate_per_s for turn in turns]
+    return max(rates) > _UNLIKE * min(rates)
+
+
+# A stall, or a machine that was awake for once, makes more of a difference than that.
+_UNLIKE = 1.5
 
 
 def _turn(subject: FitSubject, slot: Slot) -> list[Sample]:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from raidlab.errors import InputError
 from raidlab.histogram import Histogram
-from raidlab.measure.fit.situations import Op, Situation
+from raidlab.measure.fit.situations import ROUNDS, Op, Situation
 from raidlab.reading import Plain
 from raidlab.results.answer import CellAnswer, times_of_all
 
@@ -122,7 +122,7 @@ class Measured:
 
 
 def together(samples: Sequence[Sample]) -> list[Measured]:
-    """The turns of each situation, in the order in which situations were first met."""
+    """The turns of each situation, in the order in which situations were first met; of three the two that are alike."""
     turns: dict[Situation, list[Sample]] = defaultdict(list)
     for one in samples:
         turns[one.situation].append(one)
@@ -130,7 +130,16 @@ def together(samples: Sequence[Sample]) -> list[Measured]:
         if not all(one.requests for one in found):
             message = f"is too short: no request was done in a turn of '{situation.name}'"
             raise InputError.one("--budget", message, accepted="a longer one")
-    return [Measured(situation, tuple(found)) for situation, found in turns.items()]
+    return [Measured(situation, _alike(found)) for situation, found in turns.items()]
+
+
+def _alike(turns: Sequence[Sample]) -> tuple[Sample, ...]:
+    """Without the one that stands apart, of three."""
+    if len(turns) != ROUNDS + 1:
+        return tuple(turns)
+    low, middle, high = sorted(turns, key=lambda one: one.rate_per_s)
+    apart = high if high.rate_per_s * low.rate_per_s > middle.rate_per_s**2 else low
+    return tuple(one for one in turns if one is not apart)
 
 
 def quantiles_us(times: Histogram, mean_ns: float) -> list[float]:
