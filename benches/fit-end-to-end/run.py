@@ -9,8 +9,8 @@ Kinds: `loop` (loop devices over files in memory), `zram`, `file` (files on the 
 `devices/hdd-7200-bare.toml` on the real clock, 4 times as fast: much faster, and a completion that is a little late is
 too large a part of a revolution). The members of the first three share a disk, or the processors that are all there is
 to them, and are predicted as areas of one device; `--apart` predicts them as devices of their own, to show what that
-makes of it. When its arrays are measured, the device itself is asked again (`raidlab device validate --on`): where it
-has changed, its cells say nothing of the prediction.
+makes of it. When its arrays are measured, the device itself is asked again
+(`raidlab device validate --on`): where it has changed, its cells say nothing of the prediction.
 
     sudo python benches/fit-end-to-end/run.py [--only loop,zram] [--budget 3min]
 

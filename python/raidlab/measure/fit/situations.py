@@ -50,6 +50,8 @@ _NEAR_SPANS, _QUICK_NEAR_SPANS = (1 / 4096, 1 / 256, 1 / 16), (1 / 256, 1 / 16)
 _NEAR, _QUICK_NEAR = ((4 * KIB, 256 * KIB), (1, 8)), ((4 * KIB, 128 * KIB), (1, 16))
 _NEAR_HELD_OUT = 1 / 64
 _MIXED, _QUICK_MIXED = ((4 * KIB, 12 * KIB, 48 * KIB, 256 * KIB), (1, 4, 16, 32)), ((4 * KIB, 128 * KIB), (1, 8))
+# As deep as the others: beyond the deepest, times grow no more.
+_REWRITTEN = (4 * KIB, 64 * KIB), (1, 8, 32)
 # So many requests of a loop fit into the part of a device to which it keeps.
 _LEAST_APART = 4
 
@@ -132,7 +134,7 @@ def situations(*, writes: bool, quick: bool, size_bytes: int) -> list[Situation]
         found += [Situation(op, *at) for at in _of_one_kind(quick)]
         found += _near(op, quick, size_bytes)
     if writes:
-        found += [Situation("write", "rewrite", size, depth) for size, depth in product((4 * KIB, 64 * KIB), (1, 8))]
+        found += [Situation("write", "rewrite", size, depth) for size, depth in product(*_REWRITTEN)]
     for op in ops:
         found += [Situation(op, *at, held_out=True) for at in _held_out(quick)]
         held = Situation(op, "random", 16 * KIB, 1, held_out=True, span=_NEAR_HELD_OUT)
