@@ -782,7 +782,7 @@ def test_every_reason_of_a_table_is_told_of_some_row(name: str) -> None:
         for reason in (*columns.miss, *columns.skip):
             of = [table for table in tables if fnmatchcase(f"{table.name}.csv", getattr(reason, "file", "*"))]
             rows = [operands_of(columns.keys_of(line)) for table in of for line in table.rows]
-            assert any(read(reason.rows).value(keys) for keys in rows), f"{name}: no row of {columns.file} is: {reason.rows}"
+            assert any(read(reason.rows).value(keys) for keys in rows), f"no row of {columns.file} is: {reason.rows}"
 
 
 def test_parameters_say_where_they_come_from() -> None:
