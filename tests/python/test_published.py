@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import polars as pl
@@ -50,7 +51,8 @@ from raidlab.report.figures.published import figures_of
 from raidlab.report.published import standing_of
 from raidlab.results import Run, load_run
 from raidlab.study import load_study, study_names
-from raidlab.study.mapping import load_mapping
+from raidlab.study.expression import read
+from raidlab.study.mapping import load_mapping, operands_of
 from raidlab.study.published import half_unit, read_claims, read_tables
 
 CLI = [sys.executable, "-c", "from raidlab.cli import main\nif __name__ == '__main__': main()"]
@@ -769,6 +771,18 @@ def test_published_studies_map_every_claim(name: str) -> None:
     assert mapped <= {claim.id for claim in claims}
     for measure in mapping.quantities.measure.values():
         checked_measure(measure)
+
+
+@pytest.mark.parametrize("name", ["chen1990", "hauser1996", "ou2007", "uselton2000"])
+def test_every_reason_of_a_table_is_told_of_some_row(name: str) -> None:
+    """A number in quotes is no number: a reason for rows that are not there would never be told."""
+    mapping = load_mapping(load_study(name).file)
+    for columns in mapping.columns.table:
+        tables = read_tables(mapping.published, columns.file)
+        for reason in (*columns.miss, *columns.skip):
+            of = [table for table in tables if fnmatchcase(f"{table.name}.csv", getattr(reason, "file", "*"))]
+            rows = [operands_of(columns.keys_of(line)) for table in of for line in table.rows]
+            assert any(read(reason.rows).value(keys) for keys in rows), f"no row of {columns.file} is: {reason.rows}"
 
 
 def test_parameters_say_where_they_come_from() -> None:

@@ -290,7 +290,7 @@ def _streams(analysis: Analysis, target: str) -> Table:
     rows = (
         (
             *(row.array, row.workload, row.stream, str(row.each), short(row.mb_s)),
-            *("" if row.tape_stops is None else str(row.tape_stops), row.bound_by),
+            *("" if row.tape_stops is None else f"{row.tape_stops:.3g}", row.bound_by),
         )
         for row in told
     )

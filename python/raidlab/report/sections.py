@@ -58,7 +58,8 @@ class StreamRow:
     stream: str
     each: int
     mb_s: float | None
-    tape_stops: int | None
+    tape_stops: float | None
+    """Of a run, the mean over its repeats; none where no tape is."""
     bound_by: str
 
 
@@ -248,7 +249,7 @@ def stream_rows(analysis: Analysis, target: str) -> list[StreamRow]:
                     str(name),
                     mine.height // len(point.rows),
                     moved / elapsed_ns * 1000 if elapsed_ns else None,
-                    stops if "tape" in {*mine["source"], *mine["sink"]} else None,
+                    stops / cells.height if "tape" in {*mine["source"], *mine["sink"]} else None,
                     max(set(bound), key=bound.count),
                 )
             )

@@ -69,6 +69,8 @@ class Derived(Table):
     """The figure or section it belongs to."""
     note: Prose = ""
     """A remark for the reader."""
+    why: Prose = ""
+    """Why the model of the study's hardware misses what is printed; told where it does."""
 
 
 class Conclusion(Table):
@@ -249,8 +251,8 @@ class Quantities(Table):
     called: dict[str, Line] = {}
     """What arrays are called in sentences, where their names in the study do not tell."""
     reckoned: dict[str, Line] = {}
-    """What sentences call what is reckoned of several measures, by its formula; a name in it stands for all measures
-    that are called so as far as their last ``_``."""
+    """What sentences call what is reckoned of several measures, by its formula as it stands; a name in it that is no
+    measure stands for all that are called so as far as their last ``_``."""
     claim: dict[str, ClaimQuantity] = {}
     """What each claim speaks of, by its id."""
     derived: dict[str, Derived] = {}
@@ -324,7 +326,7 @@ def load_mapping(study_file: Path) -> Mapping:
     for name in quantities.called:
         if name not in measured:
             reporter.add(("called", name), "is no array of any measure")
-    stems = {name.rpartition("_")[0] or name for name in quantities.measure}
+    stems = {name.rpartition("_")[0] or name for name in quantities.measure} | set(quantities.measure)
     for formula in quantities.reckoned:
         check_expression(("reckoned", formula), formula, stems, reporter, unknown="is the beginning of no measure")
     for name, claim in quantities.claim.items():

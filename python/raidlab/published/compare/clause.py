@@ -219,7 +219,7 @@ class Words:
     called: Mapping[str, str] = field(default_factory=dict)
     """What arrays are called, where not as in the study."""
     reckoned: Mapping[str, str] = field(default_factory=dict)
-    """What is reckoned of several is called, by its `Expression.stems`."""
+    """What is reckoned of several is called, by its text or by its `Expression.stems`."""
 
     def told(
         self, comparison: Relation, known: Mapping[str, Operand], repeats: Sequence[Mapping[str, Operand]]
@@ -292,7 +292,7 @@ class Words:
             array = "" if ("array", array) in common else array
             arrays.append(array)
             words = {name: called(name, "array" if array else "") for name in own}
-            reckoned = self.reckoned.get(side.stems) or side.worded(words, known)
+            reckoned = self.reckoned.get(side.text) or self.reckoned.get(side.stems) or side.worded(words, known)
             said.append(words[side.text] if side.quotient else reckoned)
         together = [text for key, text in parts[names[0]].items() if (key, text) in common] if names else []
         if all(arrays) and len(set(said)) == 1:

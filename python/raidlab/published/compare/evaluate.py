@@ -130,7 +130,7 @@ class Evaluation:
             of=derived.of or name.replace("-", " "),
         )
         place = f"{QUANTITIES}: derived.{name}.{'value' if derived.holds is None else 'holds'}"
-        return self._of_quantities(row, text, place, holds=derived.holds is not None)
+        return self._of_quantities(row, text, place, holds=derived.holds is not None, why=derived.why)
 
     def _of_quantities(self, row: PublishedRow, text: str, place: str, *, holds: bool, why: str = "") -> PublishedRow:
         measures = self.mapping.quantities.measure

@@ -54,7 +54,7 @@ _LOG = " (log scale)"
 X_TITLES = {
     "depth": f"requests outstanding, all volumes together{_LOG}",
     "depth_per_volume": f"requests outstanding a volume, uncorrected{_LOG}",
-    "rate_per_s": "offered a second",
+    "rate_per_s": "requests offered a second",
 }
 _IOPS = "iops"
 # Each machine has a part of its own: which of them is the limit says nothing.
