@@ -63,6 +63,9 @@ class Standing:
         return [row for row in self.misses if not row.is_conclusion]
 
 
+_NONE_LEFT = "No printed figure was left to be predicted or measured."
+
+
 def standing_of(published: PublishedComparison, broken: str = "") -> Standing | None:
     """Sum up a comparison; None where nothing that was run could be set beside what was printed.
 
@@ -91,6 +94,10 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
         if not published.is_elsewhere:
             what = " and ".join(there)
             details.append(f"{what[:1].upper()}{what[1:]} that hold, by what they rest on: {bases_of(asked)}.")
+            alone = [row for row in asked if row.is_judged and row.kind == "predicted"]
+            if alone and not any(row.verdict == "holds" for row in alone):
+                none = f"of {len(alone)} on predicted figures alone none holds"
+                said.append(f"What was not fitted confirms nothing: {none}")
     if free:
         word = "measured" if free[0].kind == "measured" else "predicted"
         said.append(f"{_near(free)} of {len(free)} {word} figures lie near the printed ones")
@@ -98,9 +105,9 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
     elif fitted:
         near = f"{_near(fitted)} of {len(fitted)}"
         said.append(f"{near} figures that were fitted to, or are worked out of such, lie near the printed ones")
-        details.append(f"Near is within {NEAR}, rounding apart. No figure was predicted or measured.")
+        details.append(f"Near is within {NEAR}, rounding apart. {_NONE_LEFT}")
     else:
-        details.append(_OF_ITS_OWN if published.is_elsewhere else "No figure was predicted or measured.")
+        details.append(_OF_ITS_OWN if published.is_elsewhere else _NONE_LEFT)
     if fitted and free:
         near = f"{_near(fitted)} of {len(fitted)}"
         details.append(f"Of those that parameters were fitted to, or that are worked out of such, {near} lie as near.")

@@ -19,6 +19,7 @@ from raidlab.published.compare.row import (
     ARITHMETIC,
     FITTED,
     GIVEN,
+    NOISE,
     NOT_EVALUATED,
     Kind,
     Published,
@@ -230,8 +231,8 @@ class Evaluation:
         )
 
     def with_why(self, row: PublishedRow, why: str) -> PublishedRow:
-        """The row with the reason why it misses, where it does: it is of the study's own hardware, and of no other."""
-        if not why or not row.is_miss or self.source.target != self.mapping.quantities.target:
+        """The row with the reason why it does not come out: that is of the study's own hardware, and of no other."""
+        if not why or not (row.is_miss or row.verdict == NOISE) or self.source.target != self.mapping.quantities.target:
             return row
         return replace(row, note="; ".join(filter(None, (row.note, why))))
 
