@@ -313,8 +313,12 @@ def test_every_mistake_in_published_figures_is_told_at_once(tmp_path: Path) -> N
         (FIXED + "published = 3\n", ":5: published: 3: is no list of tables; accepted: [[published]] tables"),
         (FIXED + "[fit]\neror_percent = 3\n", ":6: fit.eror_percent: unknown key; did you mean 'error_percent'?"),
         (
+            FIXED + "[fit]\nerror_percent = inf\n",
+            ":6: fit.error_percent: inf: is not what a fit says; accepted: a finite number",
+        ),
+        (
             FIXED + "[fit]\nerror_percent = -3\n",
-            ":6: fit.error_percent: -3: is not what a fit says; accepted: a number",
+            ":6: fit.error_percent: -3: is not what a fit says; accepted: a finite number",
         ),
         (
             FIXED + "[fit]\nvalidation = 'good'\n",

@@ -318,6 +318,7 @@ def test_what_no_fit_has_kept_is_refused(known: FittedDevice, tmp_path: Path) ->
         (("--from", probe, "--kind", "hdd"), "no single reads were kept"),
         (("--from", probe, "--trace", "x.trace"), "does not go with --trace"),
         (("--from", tmp_path / "none.parquet"), "cannot be read"),
+        (("memory", "--out", tmp_path / "new", "--keep", tmp_path / "." / "new"), "--keep"),
     ):
         status, _, errors = command("device", "fit", *words)
         assert status == 2, words
@@ -514,6 +515,7 @@ def test_what_is_asked_again_has_changed_where_more_is_beyond_than_chance_has(kn
     assert len(held) >= 12
     as_it_was = AskedAgain(held, known.error_percent)
     assert not as_it_was.has_changed and "still" in as_it_was.sentence
+    assert "in the median" in as_it_was.sentence and as_it_was.warning is None
     assert not AskedAgain((*map(slower, held[:2]), *held[2:]), known.error_percent).has_changed
     other = AskedAgain(tuple(map(slower, held)), known.error_percent)
     assert other.has_changed and len(other.beyond) == len(held)
@@ -548,6 +550,14 @@ def test_a_device_is_asked_again_at_its_target(tmp_path: Path, stated: float, co
     assert done.exit_code == code, done.output
     assert ("It has changed: 0 of 4" if code else "4 of 4") in " ".join(done.output.split())
     assert "1 write and were left out" in " ".join(done.output.split())
+    # Of a file that is as far off as this one no change shows, and that is said.
+    assert ("none that makes it faster" in " ".join(done.output.split())) == (stated > 100)
+    for more in (("--trace", "x"), ("--on", "nowhere")):
+        wrong = CliRunner().invoke(app, [*words, *more])
+        assert isinstance(wrong.exception, InputError) and str(wrong.exception).startswith(("--trace, --on:", "--on:"))
+    for option in (("--budget", "2s"), ("--destroy", str(device))):
+        alone = CliRunner().invoke(app, [*words[:3], *option])
+        assert isinstance(alone.exception, InputError) and str(alone.exception).startswith(option[0])
     short = CliRunner().invoke(app, [*words, "--budget", "1ms"])
     assert isinstance(short.exception, InputError) and "--budget" in str(short.exception)
     (tmp_path / "disk").write_bytes(bytes(1 << 20))

@@ -45,6 +45,7 @@ ARRAYS = (
     ("raid6", 6, "right_asymmetric", 128),
     ("raid50", 6, "2", 64),
 )
+STRIPE = Hypothesis(ArrayShape("raid0", 4), 64 * KIB)
 RAID5 = Hypothesis(ArrayShape("raid5", 5, "left_symmetric"), 64 * KIB)
 RAID10 = Hypothesis(ArrayShape("raid10", 4, "near2"), 64 * KIB)
 
@@ -133,6 +134,25 @@ def test_a_mirror_is_told_from_a_stripe_by_what_its_members_do() -> None:
     document = as_document(known)
     assert json.loads(json.dumps(document)) == document
     assert len(picture(known).panels) == 1
+
+
+def test_of_a_small_target_the_answer_says_which_chunks_it_could_see() -> None:
+    """Chunks of 64 KiB are too large to be told from one disk there, unless fewer members are looked for."""
+    member = {"kind": "fixed", "capacity_bytes": 300 * KIB * KIB, "read_us": 100.0, "write_us": 100.0}
+    model, truth = load_device(member, Path()), STRIPE
+    asked = ProbeRequest(truth.title, (2, 12), model)
+    found = probe_simulated(truth.tree, model, asked)
+    assert not is_among(truth, found) and "--members 2-4 sees chunks of up to 512 KiB" in found.notes[0]
+    assert "if chunks are no larger than 8 KiB" in sentence(replace(found, verdict="sure"))
+    assert "if chunks are no larger than 8 KiB" in sentence(replace(found, verdict="sure of a class"))
+    assert is_among(truth, probe_simulated(truth.tree, model, replace(asked, members=(2, 4))), 1)
+
+
+def test_it_leaves_off_between_two_predictions() -> None:
+    """Where nothing explains what was measured, thousands of them follow the last test."""
+    predictor = Predictor(device("fixed-100us").parameters, rotating=False, stop=lambda: True)
+    with pytest.raises(KeyboardInterrupt):
+        predictor.log_rate(ProbeTest("anywhere", PAGE), STRIPE)
 
 
 def test_members_that_serve_many_at_a_time_must_be_known() -> None:

@@ -170,6 +170,8 @@ def fit_device(
 
     check_new_file("--out", out)
     check_new_file("--keep", keep)
+    if out is not None and keep is not None and Path(out).resolve() == Path(keep).resolve():
+        raise InputError.one("--keep", "is the file of --out, too", value=f"'{keep}'", accepted="another new file")
     measuring = {"TARGET": target, "--budget": budget, "--quick": quick, "--destroy": destroy, "--keep": keep}
     measuring |= {"--drain": drain}
     if trace is not None:
@@ -375,9 +377,13 @@ def validate_device(
     3.
     """
     if on is not None:
-        _refuse_beside("--on", {"--trace": trace})
+        if trace is not None:
+            raise InputError.one("--trace, --on", "one of them at most", accepted="a trace of the device, or itself")
         _validate_again(device, on, destroy or [], budget or "20s", seed, as_json)
         return
+    if destroy or budget:
+        given = "--destroy" if destroy else "--budget"
+        raise InputError.one(given, "is for the device that is asked again, and none is named", accepted="it with --on")
     if trace is None:
         _validate_published(device, seed, as_json)
         return
@@ -428,7 +434,9 @@ def _validate_again(device: str, target: str, destroy: Sequence[str], budget: st
         console().print(_held_table(found.held))
         console().print(found.sentence)
     if found.left_out:
-        say(f"note: of its situations {found.left_out} write and were left out: --destroy would overwrite {target}")
+        say(f"note: of its situations {found.left_out} write and were left out: only --destroy {target} measures them")
+    if found.warning is not None:
+        say(f"note: {found.warning}")
     if found.has_changed:
         raise typer.Exit(3)
 
@@ -469,7 +477,9 @@ def _validate_published(device: str, seed: int, as_json: bool) -> None:
     for source in dict.fromkeys(one.figure.source for one in found):
         out.print(f"source: {source}")
     if error is not None:
-        out.print(f"'at most' is what its fit states of itself: throughputs within {error:.1f} %, with 90 %.")
+        # A figure in a device's file may be off by no more than 100 %, whatever its fit says.
+        capped = ", but never more than 100 %" if error > 100 else ""
+        out.print(f"'at most' is what its fit states of itself: throughputs within {error:.1f} %, with 90 %{capped}.")
     if warning is not None:
         say(f"note: {warning}")
 

@@ -364,11 +364,13 @@ def described(place: Place) -> str:
     return f"{what} {place.word} ({format_bytes(place.used_bytes)})"
 
 
-def measured_samples(subject: FitSubject, plan: Sequence[Slot], progress: Progress) -> list[Sample]:
+def measured_samples(
+    subject: FitSubject, plan: Sequence[Slot], progress: Progress, doing: str = "fitting"
+) -> list[Sample]:
     """Run the turns one after another; once more those to be fitted of which the two are unlike."""
     samples: list[Sample] = []
     turns: dict[Situation, list[Sample]] = defaultdict(list)
-    progress.begin("fitting", len(plan))
+    progress.begin(doing, len(plan))
     try:
         for slot in plan:
             asked = slot.situation

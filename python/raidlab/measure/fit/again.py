@@ -8,7 +8,7 @@ the device is as it was; more than chance has of them is another device.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
@@ -24,7 +24,7 @@ from raidlab.reading import Plain
 from raidlab.run.interrupt import StopFlag
 from raidlab.run.progress import Progress, Silent
 from raidlab.stats.special import binomial_cdf
-from raidlab.study.device import DeviceModel, fit_error_percent
+from raidlab.study.device import MOST_FIT_ERROR_PERCENT, DeviceModel, fit_error_percent
 from raidlab.study.units import format_bytes
 
 # So rarely is a device that is as it was called another one.
@@ -81,14 +81,24 @@ class AskedAgain:
     @property
     def sentence(self) -> str:
         """What came of it, in words."""
+        rate_change = self.rate_change_percent
+        change = f"{abs(rate_change):.0f} % {'faster' if rate_change > 0 else 'slower'}"
         within = f"{len(self.held) - len(self.beyond)} of {len(self.held)} are within the {self.stated_percent:.3g} %"
         if not self.has_changed:
-            return f"{within} that its file states, so it is still what its file says."
-        change = self.rate_change_percent
+            return f"It is still what its file says: {within} that it states, and it is {change} in the median."
         return (
             f"It has changed: {within} that its file states (chance would leave {len(self.held) - self.by_chance} or "
-            f"more), and it is {abs(change):.0f} % {'faster' if change > 0 else 'slower'} in the median; fit it again."
+            f"more), and it is {change} in the median; fit it again."
         )
+
+    @property
+    def warning(self) -> str | None:
+        """What cannot be seen of a device whose file is far off; None where that is little."""
+        if self.stated_percent <= MOST_FIT_ERROR_PERCENT:
+            return None
+        # How far a model is off has no end above, and ends at -100 % below.
+        faster = ", and none that makes it faster" if self.stated_percent >= 100 else ""
+        return f"its file states an error of {self.stated_percent:.3g} %: a smaller change is not seen{faster}"
 
     def as_json(self) -> dict[str, Plain]:
         """The same for programs."""
@@ -107,6 +117,7 @@ class AskedAgain:
             "beyond_by_chance": self.by_chance,
             "rate_change_percent": self.rate_change_percent,
             "has_changed": self.has_changed,
+            "left_out": self.left_out,
         }
 
 
@@ -125,21 +136,24 @@ def ask_again(asked: AgainRequest, *, progress: Progress | None = None, stop: St
         message = "states no error of a fit to hold a target to"
         accepted = "a file of 'raidlab device fit TARGET'"
         raise InputError.one("DEVICE", message, value=f"'{model.name}'", accepted=accepted)
-    target = single_target(
-        asked.target,
-        asked.destroy,
-        ("file", "directory", "block", "memory"),
-        otherwise="is no device that could be asked",
-        accepted=f"what the device was fitted to, of {format_bytes(model.capacity_bytes)}",
-        file_bytes=model.capacity_bytes,
-    )
+    try:
+        target = single_target(
+            asked.target,
+            asked.destroy,
+            ("file", "directory", "block", "memory"),
+            otherwise="is no device that could be asked",
+            accepted=f"what the device was fitted to, of {format_bytes(model.capacity_bytes)}",
+            file_bytes=model.capacity_bytes,
+        )
+    except InputError as wrong:
+        raise InputError([replace(one, where=one.where.replace("TARGET", "--on")) for one in wrong.problems]) from None
     place = target.places[0]
     _check_size(place, model)
     allowed = [one for one in asked.situations if one.op == "read" or may_write(place)]
     plan = slots(allowed, asked.budget_ns, asked.seed)
     stop = stop or StopFlag()
     with member_of(target, stop) as member:
-        samples = measured_samples(TargetSubject(member, asked.seed, stop), plan, progress or Silent())
+        samples = measured_samples(TargetSubject(member, asked.seed, stop), plan, progress or Silent(), "asking again")
     held = predicted(model.parameters, together(samples), asked.seed)
     return AskedAgain(tuple(held), error, len(asked.situations) - len(allowed))
 

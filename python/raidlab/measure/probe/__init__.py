@@ -74,7 +74,7 @@ def probe_target(
     with catching_signals(stop), made_members([line], {line.name: {"kind": "member"}}) as members:
         subject = TargetBox(members[line.name][0], place.used_bytes, asked.seed, stop, slot_ns, tuple(destroy))
         try:
-            return Prober(subject, asked, progress or Silent()).answer()
+            return Prober(subject, asked, progress or Silent(), stop).answer()
         except CellFailedError as error:
             raise line.error_at_target(error) from None
 

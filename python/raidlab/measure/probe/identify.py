@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -44,6 +44,8 @@ _PARALLEL = 1.1
 # What is asked for again comes so many times as fast: it was kept somewhere.
 _CACHED = 3.0
 _PLACES_AGAIN, _BURST = 512, 64
+# Of md, by default.
+_USUAL_CHUNK = 512 * 1024
 # Without knowing the members: one whose rate rises with what waits, and one that serves one request after another.
 _SPINDLE = "hdd-7200"
 _PLAIN: dict[str, Plain] = {"kind": "fixed", "capacity_bytes": 2**40, "read_us": 100.0, "write_us": 100.0}
@@ -56,8 +58,11 @@ class Prober:
     subject: ProbeSubject
     asked: ProbeRequest
     progress: Progress
+    stop: Callable[[], bool] = lambda: False
+    """Whether to leave off, also between two predictions."""
     busy_ns: int = 0
     notes: list[str] = field(default_factory=list)
+    most_chunk_bytes: int = 0
     _number: int = 0
 
     def answer(self) -> ProbeAnswer:
@@ -102,8 +107,9 @@ class Prober:
         if counts[-1] < most or largest < CHUNKS[-1]:
             self.notes.append(
                 f"in {format_bytes(self.subject.capacity_bytes)} only arrays of up to {counts[-1]} members with chunks "
-                f"of up to {format_bytes(largest)} can be seen"
+                f"of up to {format_bytes(largest)} can be seen{self._larger_with_fewer(counts)}"
             )
+            self.most_chunk_bytes = largest if largest < CHUNKS[-1] else 0
         chunks = [chunk for chunk in CHUNKS if chunk <= largest]
         found = hypotheses(list(shapes(counts[0], counts[-1])), chunks)
         judge = Judge(
@@ -135,12 +141,20 @@ class Prober:
         most = self.subject.capacity_bytes // LEAST_PLACES // periods_of(count)
         return max((chunk for chunk in CHUNKS if chunk <= most), default=0)
 
+    def _larger_with_fewer(self, counts: Sequence[int]) -> str:
+        """What to ask for to see chunks as large as they mostly are, where that leaves fewer members."""
+        fewer = [count for count in counts if self._chunk(count) > self._chunk(counts[-1])]
+        if not fewer:
+            return ""
+        most = max(fewer, key=lambda count: (min(self._chunk(count), _USUAL_CHUNK), count))
+        return f"; --members {self.asked.members[0]}-{most} sees chunks of up to {format_bytes(self._chunk(most))}"
+
     def _predictor(self, latency_ns: float) -> Predictor:
         member, is_spindle = self.asked.member, latency_ns >= _SPINDLE_NS
         if member is not None:
-            return Predictor(member.parameters, rotating=member.parameters["kind"] == "hdd")
+            return Predictor(member.parameters, rotating=member.parameters["kind"] == "hdd", stop=self.stop)
         parameters = load_device(_SPINDLE, Path()).parameters if is_spindle else _PLAIN
-        return Predictor(parameters, rotating=is_spindle)
+        return Predictor(parameters, rotating=is_spindle, stop=self.stop)
 
     def _separate(self, judge: Judge, chunks: Sequence[int], depth: int) -> list[ProbeTest]:
         """Ask what separates what is left, then a few tests more; returns what more could be asked."""
@@ -261,6 +275,7 @@ class Prober:
             needs=needs,
             notes=tuple(self.notes),
             busy_ns=self.busy_ns,
+            most_chunk_bytes=self.most_chunk_bytes,
         )
 
 

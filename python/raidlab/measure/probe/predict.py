@@ -12,7 +12,7 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import NamedTuple, cast
@@ -117,6 +117,8 @@ class Predictor:
 
     member: Mapping[str, Plain]
     rotating: bool
+    stop: Callable[[], bool] = lambda: False
+    """Asked before each run of the simulator, which may be thousands: where it says so, `KeyboardInterrupt`."""
     _known: dict[tuple[object, ...], float] = field(default_factory=dict)
 
     @cached_property
@@ -151,4 +153,6 @@ class Predictor:
 
     def box(self, one: Hypothesis, seed: int = _SEEDS[0]) -> SimulatedBox:
         """The array itself, to be asked."""
+        if self.stop():
+            raise KeyboardInterrupt
         return simulated_box(one.tree, self.member, one.policy(rotating=self.rotating), seed)

@@ -11,7 +11,7 @@ from raidlab.measure.probe.answer import ProbeAnswer, ProbeLine
 from raidlab.measure.probe.hypotheses import Hypothesis
 from raidlab.measure.probe.judge import CandidateClass
 from raidlab.reading import Plain
-from raidlab.study.units import format_time_ns
+from raidlab.study.units import format_bytes, format_time_ns
 
 # Of arrays that nothing told apart so many are named in a terminal; the document has them all.
 _SHOWN = 8
@@ -42,12 +42,19 @@ def _named(answer: ProbeAnswer) -> str:
         near = first.arrays[0].title
         return f"No known array: the nearest, {near}, leaves residuals of {first.chi2**0.5:.1f} sigma."
     if answer.verdict == "sure":
-        return f"Sure ({_percent(first)}): {first.arrays[0].title}."
+        return f"Sure ({_percent(first)}){_if_small(answer)}: {first.arrays[0].title}."
     more = f": needs {needed(answer.needs)}" if answer.needs else ", whatever is asked"
     if answer.verdict == "sure of a class":
-        return f"Sure ({_percent(first)}) that it is one of {len(first.arrays)}. Cannot tell {_either(first)}{more}."
+        one_of = f"that it is one of {len(first.arrays)}{_if_small(answer)}"
+        return f"Sure ({_percent(first)}) {one_of}. Cannot tell {_either(first)}{more}."
     second = "others" if answer.runner_up is None else answer.runner_up.title
     return f"Not sure: cannot tell {first.arrays[0].title} from {second}{more}."
+
+
+def _if_small(answer: ProbeAnswer) -> str:
+    """On what it depends where larger chunks could not be seen."""
+    most = answer.most_chunk_bytes
+    return f", if chunks are no larger than {format_bytes(most)}" if most else ""
 
 
 def needed(needs: Sequence[str]) -> str:

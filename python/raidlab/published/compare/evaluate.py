@@ -14,12 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from raidlab.published.compare.clause import Words, judged, least_of, unit_of, words_of
+from raidlab.published.compare.clause import NOISE, Words, judged, least_of, unit_of, words_of
 from raidlab.published.compare.row import (
     ARITHMETIC,
     FITTED,
     GIVEN,
-    NOISE,
     NOT_EVALUATED,
     Kind,
     Published,
