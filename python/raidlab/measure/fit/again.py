@@ -1,20 +1,23 @@
 """A device that was fitted, asked again: is it still what its file says?
 
 Only what was held out is asked for again, in other places, and set beside the file as the fit has done: turn by turn,
-within the error that the file states. That every turn of a situation is beyond it happens in a tenth of all at most, if
-the device is as it was; more than chance has of them is another device.
+within the error that the file states. That every turn of a situation is beyond it happens in a tenth of all at most,
+if the device is as it was; more than chance has of them is another device. So is one that is a fifth slower, or
+faster, than when it was fitted, in the median and nearly everywhere: a file that is far off hides no such change.
+
+Reference: the sign test, for what all situations have in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
 
 from raidlab.errors import InputError
-from raidlab.measure.fit import may_write, measured_samples, member_of
+from raidlab.measure.fit import DRIFT_REFUSED, may_write, measured_samples, member_of
 from raidlab.measure.fit.held_out import STATED_SHARE, HeldOut, predicted
 from raidlab.measure.fit.situations import Situation, slots
 from raidlab.measure.fit.subject import TargetSubject
@@ -38,8 +41,8 @@ class AgainRequest:
     """All that asking again is told."""
 
     model: DeviceModel
-    situations: Sequence[Situation]
-    """What its file holds out."""
+    held_out: Mapping[Situation, float]
+    """What its file holds out, and the requests a second that were measured of it then."""
     target: str
     budget_ns: int
     destroy: Sequence[str] = ()
@@ -54,6 +57,8 @@ class AskedAgain:
     held: tuple[HeldOut, ...]
     stated_percent: float
     """The error that the file states of a throughput."""
+    before_per_s: tuple[float, ...]
+    """What was measured of each when it was fitted."""
     left_out: int = 0
     """Situations with writes, which the target may not be given."""
 
@@ -69,14 +74,28 @@ class AskedAgain:
         return first + int(np.searchsorted(cdf, _SURE))
 
     @property
-    def has_changed(self) -> bool:
-        """Whether more than chance explains is beyond."""
-        return len(self.beyond) > self.by_chance
+    def _ratios(self) -> list[float]:
+        return [one.measured.rate_per_s / before for one, before in zip(self.held, self.before_per_s, strict=True)]
 
     @property
     def rate_change_percent(self) -> float:
-        """How much faster it is than its file says, in the median situation."""
-        return 100 * (median(one.measured.rate_per_s / one.modelled.rate_per_s for one in self.held) - 1)
+        """How much faster it is than when it was fitted, in the median situation."""
+        return 100 * (median(self._ratios) - 1)
+
+    @property
+    def has_shifted(self) -> bool:
+        """Whether it is faster, or slower, than it was, in more situations than chance has, and by a fifth."""
+        moved = [ratio > 1 for ratio in self._ratios if ratio != 1]
+        most = max(sum(moved), len(moved) - sum(moved))
+        if abs(self.rate_change_percent) < DRIFT_REFUSED or 2 * most <= len(moved):
+            return False
+        first, cdf = binomial_cdf(len(moved), 0.5)
+        return most > first and 2 * (1 - float(cdf[most - 1 - first])) < 1 - _SURE
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether more than chance explains is beyond, or all of it has shifted."""
+        return len(self.beyond) > self.by_chance or self.has_shifted
 
     @property
     def sentence(self) -> str:
@@ -85,10 +104,12 @@ class AskedAgain:
         change = f"{abs(rate_change):.0f} % {'faster' if rate_change > 0 else 'slower'}"
         within = f"{len(self.held) - len(self.beyond)} of {len(self.held)} are within the {self.stated_percent:.3g} %"
         if not self.has_changed:
-            return f"It is still what its file says: {within} that it states, and it is {change} in the median."
+            return (
+                f"It is still what its file says: {within} that it states, and it is {change} than then in the median."
+            )
         return (
             f"It has changed: {within} that its file states (chance would leave {len(self.held) - self.by_chance} or "
-            f"more), and it is {change} in the median; fit it again."
+            f"more), and it is {change} than when it was fitted, in the median; fit it again."
         )
 
     @property
@@ -96,9 +117,8 @@ class AskedAgain:
         """What cannot be seen of a device whose file is far off; None where that is little."""
         if self.stated_percent <= MOST_FIT_ERROR_PERCENT:
             return None
-        # How far a model is off has no end above, and ends at -100 % below.
-        faster = ", and none that makes it faster" if self.stated_percent >= 100 else ""
-        return f"its file states an error of {self.stated_percent:.3g} %: a smaller change is not seen{faster}"
+        stated, least = f"{self.stated_percent:.3g} %", f"{DRIFT_REFUSED:g} % or more"
+        return f"its file states an error of {stated}: of smaller changes only one of {least} that all share is seen"
 
     def as_json(self) -> dict[str, Plain]:
         """The same for programs."""
@@ -116,6 +136,7 @@ class AskedAgain:
             "beyond": len(self.beyond),
             "beyond_by_chance": self.by_chance,
             "rate_change_percent": self.rate_change_percent,
+            "has_shifted": self.has_shifted,
             "has_changed": self.has_changed,
             "left_out": self.left_out,
         }
@@ -132,7 +153,7 @@ def ask_again(asked: AgainRequest, *, progress: Progress | None = None, stop: St
         Where it was to stop.
     """
     model, error = asked.model, fit_error_percent(asked.model.fit)
-    if error is None or not asked.situations:
+    if error is None or not asked.held_out:
         message = "states no error of a fit to hold a target to"
         accepted = "a file of 'raidlab device fit TARGET'"
         raise InputError.one("DEVICE", message, value=f"'{model.name}'", accepted=accepted)
@@ -149,13 +170,14 @@ def ask_again(asked: AgainRequest, *, progress: Progress | None = None, stop: St
         raise InputError([replace(one, where=one.where.replace("TARGET", "--on")) for one in wrong.problems]) from None
     place = target.places[0]
     _check_size(place, model)
-    allowed = [one for one in asked.situations if one.op == "read" or may_write(place)]
+    allowed = [one for one in asked.held_out if one.op == "read" or may_write(place)]
     plan = slots(allowed, asked.budget_ns, asked.seed)
     stop = stop or StopFlag()
     with member_of(target, stop) as member:
         samples = measured_samples(TargetSubject(member, asked.seed, stop), plan, progress or Silent(), "asking again")
     held = predicted(model.parameters, together(samples), asked.seed)
-    return AskedAgain(tuple(held), error, len(asked.situations) - len(allowed))
+    before = tuple(asked.held_out[one.situation] for one in held)
+    return AskedAgain(tuple(held), error, before, len(asked.held_out) - len(allowed))
 
 
 def _check_size(place: Place, model: DeviceModel) -> None:
