@@ -107,9 +107,11 @@ class AskedAgain:
             return (
                 f"It is still what its file says: {within} that it states, and it is {change} than then in the median."
             )
+        least = len(self.held) - self.by_chance
+        why = f"chance would leave {least} or more" if len(self.beyond) > self.by_chance else "but they moved one way"
         return (
-            f"It has changed: {within} that its file states (chance would leave {len(self.held) - self.by_chance} or "
-            f"more), and it is {change} than when it was fitted, in the median; fit it again."
+            f"It has changed: {within} that its file states ({why}), and it is {change} than when it was fitted, in the "
+            "median; fit it again."
         )
 
     @property
