@@ -110,8 +110,8 @@ class AskedAgain:
         least = len(self.held) - self.by_chance
         why = f"chance would leave {least} or more" if len(self.beyond) > self.by_chance else "but they moved one way"
         return (
-            f"It has changed: {within} that its file states ({why}), and it is {change} than when it was fitted, in the "
-            "median; fit it again."
+            f"It has changed: {within} that its file states ({why}), and it is {change} than when it was fitted, in "
+            "the median; fit it again."
         )
 
     @property
