@@ -18,7 +18,7 @@ from conftest import unmount
 from raidlab.cli.app import app
 from raidlab.errors import RaidlabError
 from raidlab.measure.probe import ProbeAnswer, ProbeRequest, probe_simulated
-from raidlab.measure.probe.ask import LISTED, PAGE, ProbeTest, asked_test
+from raidlab.measure.probe.ask import LISTED, PAGE, AskedTest, ProbeTest, asked_test
 from raidlab.measure.probe.hypotheses import ArrayShape, Hypothesis, shapes
 from raidlab.measure.probe.judge import LEAST_SHOWN, Judge
 from raidlab.measure.probe.picture import picture
@@ -136,16 +136,18 @@ def test_a_mirror_is_told_from_a_stripe_by_what_its_members_do() -> None:
     assert len(picture(known).panels) == 1
 
 
-def test_of_a_small_target_the_answer_says_which_chunks_it_could_see() -> None:
-    """Chunks of 64 KiB are too large to be told from one disk there, unless fewer members are looked for."""
+def test_a_small_target_is_asked_for_larger_chunks_of_fewer_members() -> None:
+    """Chunks of 64 KiB are too large to be told from one disk there of 12 members, not of 4."""
     member = {"kind": "fixed", "capacity_bytes": 300 * KIB * KIB, "read_us": 100.0, "write_us": 100.0}
     model, truth = load_device(member, Path()), STRIPE
-    asked = ProbeRequest(truth.title, (2, 12), model)
-    found = probe_simulated(truth.tree, model, asked)
-    assert not is_among(truth, found) and "--members 2-4 sees chunks of up to 512 KiB" in found.notes[0]
-    assert "if chunks are no larger than 8 KiB" in sentence(replace(found, verdict="sure"))
-    assert "if chunks are no larger than 8 KiB" in sentence(replace(found, verdict="sure of a class"))
-    assert is_among(truth, probe_simulated(truth.tree, model, replace(asked, members=(2, 4))), 1)
+    found = probe_simulated(truth.tree, model, ProbeRequest(truth.title, (2, 12), model))
+    assert is_among(truth, found, 1)
+    assert "the largest chunks seen: 4 MiB of 2, 2 MiB of 3, 512 KiB of 4" in found.notes[0]
+    assert found.notes[0].endswith("8 KiB of 12 members")
+    for verdict in ("sure", "sure of a class"):
+        assert ", among arrays that can be seen in 1.172 GiB" in sentence(replace(found, verdict=verdict))
+    few = replace(found, verdict="sure", seen_in_bytes=0)
+    assert "among" not in sentence(few)
 
 
 def test_it_leaves_off_between_two_predictions() -> None:
@@ -181,13 +183,23 @@ def test_periods_that_come_back_to_one_die_are_told_apart_by_where_they_lie_on_m
     assert dies_of(Reach(PAGE, (0,)), RAID10, turn) == dies_of(Reach(PAGE, (0,)), RAID5, turn) == ()
 
 
-def test_what_no_hypothesis_explains_is_no_known_array() -> None:
-    # Members of another speed than said, by far: nothing explains the rates.
+@pytest.mark.parametrize(("off", "most"), [(3.0, 0), (1.3, 8), (1.0, 40)])
+def test_what_no_draw_redeems_is_not_simulated_anew(off: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a wrong member thousands of arrays are as unlikely as one another: each would take as long as a probe."""
+    again: set[Hypothesis] = set()
+    at = Predictor.log_rate_at
+
+    def counted(predictor: Predictor, asked: AskedTest, one: Hypothesis) -> float:
+        again.add(one)
+        return at(predictor, asked, one)
+
+    monkeypatch.setattr(Predictor, "log_rate_at", counted)
     model = device("fixed-100us")
-    slower = replace(model, parameters={**model.parameters, "read_us": 300.0})
-    found = probe_simulated(RAID10.tree, model, ProbeRequest("box", (4, 4), slower))
-    assert found.verdict == "no known array"
-    assert "No known array" in sentence(found)
+    said = replace(model, parameters={**model.parameters, "read_us": 100.0 * off})
+    found = probe_simulated(RAID10.tree, model, ProbeRequest("box", (4, 5), said))
+    assert found.verdict == ("sure" if off == 1 else "no known array")
+    assert ("No known array" in sentence(found)) == (off != 1)
+    assert len(again) <= most
 
 
 def test_a_cache_above_is_said() -> None:

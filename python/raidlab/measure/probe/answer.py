@@ -64,5 +64,5 @@ class ProbeAnswer:
     notes: tuple[str, ...] = ()
     busy_ns: int = 0
     """How long the target was measured."""
-    most_chunk_bytes: int = 0
-    """What was found holds if chunks are no larger, as the target has no room to see that; 0 of a large one."""
+    seen_in_bytes: int = 0
+    """The size of a target that is too small for some of the arrays asked for to be seen in; 0 of a large one."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -44,8 +44,6 @@ _PARALLEL = 1.1
 # What is asked for again comes so many times as fast: it was kept somewhere.
 _CACHED = 3.0
 _PLACES_AGAIN, _BURST = 512, 64
-# Of md, by default.
-_USUAL_CHUNK = 512 * 1024
 # Without knowing the members: one whose rate rises with what waits, and one that serves one request after another.
 _SPINDLE = "hdd-7200"
 _PLAIN: dict[str, Plain] = {"kind": "fixed", "capacity_bytes": 2**40, "read_us": 100.0, "write_us": 100.0}
@@ -62,12 +60,12 @@ class Prober:
     """Whether to leave off, also between two predictions."""
     busy_ns: int = 0
     notes: list[str] = field(default_factory=list)
-    most_chunk_bytes: int = 0
+    seen_in_bytes: int = 0
     _number: int = 0
 
     def answer(self) -> ProbeAnswer:
         """Ask all that is to be asked, and judge."""
-        self._counts()
+        self._largest_chunks()
         self.progress.begin("probing", MOST_TESTS, "test")
         try:
             return self._answer()
@@ -102,52 +100,51 @@ class Prober:
         return depth
 
     def _judged(self, latency_ns: float, depth: int) -> tuple[Judge, list[ProbeTest], bool]:
-        most, counts = self.asked.members[1], self._counts()
-        largest = self._chunk(counts[-1])
-        if counts[-1] < most or largest < CHUNKS[-1]:
-            self.notes.append(
-                f"in {format_bytes(self.subject.capacity_bytes)} only arrays of up to {counts[-1]} members with chunks "
-                f"of up to {format_bytes(largest)} can be seen{self._larger_with_fewer(counts)}"
-            )
-            self.most_chunk_bytes = largest if largest < CHUNKS[-1] else 0
-        chunks = [chunk for chunk in CHUNKS if chunk <= largest]
-        found = hypotheses(list(shapes(counts[0], counts[-1])), chunks)
+        largest = self._largest_chunks()
+        if len(largest) <= self.asked.members[1] - self.asked.members[0] or min(largest.values()) < CHUNKS[-1]:
+            self.notes.append(self._limits(largest))
+        counts = list(largest)
+        found = [
+            one
+            for one in hypotheses(list(shapes(counts[0], counts[-1])), CHUNKS)
+            if one.chunk_bytes <= largest.get(one.shape.members, 0)
+        ]
         judge = Judge(
             found,
             self._predictor(latency_ns),
             known=self.asked.member is not None,
             member_error=_stated_error(self.asked.member),
         )
-        for test in first_tests(counts, largest, depth):
+        for test in first_tests(largest, depth):
             self._put(judge, test)
-        pool = self._separate(judge, chunks, depth)
+        pool = self._separate(judge, largest, depth)
         judge.settle()
         if not self.asked.writes:
             return judge, pool, False
         return judge, *self._writes(judge, pool, depth)
 
-    def _counts(self) -> list[int]:
-        """The numbers of members that can be seen in a target of this size."""
+    def _largest_chunks(self) -> dict[int, int]:
+        """The largest chunk that arrays of each number of members may have to be seen in a target of this size."""
         least, most = self.asked.members
-        counts = [count for count in range(least, most + 1) if self._chunk(count) >= CHUNKS[0]]
-        if not counts:
+        places = self.subject.capacity_bytes // LEAST_PLACES
+        largest = {
+            count: max((chunk for chunk in CHUNKS if chunk * periods_of(count) <= places), default=0)
+            for count in range(least, most + 1)
+        }
+        largest = {count: chunk for count, chunk in largest.items() if chunk}
+        if not largest:
             needed = format_bytes(periods_of(least) * CHUNKS[0] * LEAST_PLACES)
             message = f"holds {format_bytes(self.subject.capacity_bytes)}: no period fits into it {LEAST_PLACES} times"
             raise InputError.one("TARGET", message, value=f"'{self.asked.title}'", accepted=f"at least {needed}")
-        return counts
+        return largest
 
-    def _chunk(self, count: int) -> int:
-        """The largest chunk that arrays of so many members may have to be seen in a target of this size."""
-        most = self.subject.capacity_bytes // LEAST_PLACES // periods_of(count)
-        return max((chunk for chunk in CHUNKS if chunk <= most), default=0)
-
-    def _larger_with_fewer(self, counts: Sequence[int]) -> str:
-        """What to ask for to see chunks as large as they mostly are, where that leaves fewer members."""
-        fewer = [count for count in counts if self._chunk(count) > self._chunk(counts[-1])]
-        if not fewer:
-            return ""
-        most = max(fewer, key=lambda count: (min(self._chunk(count), _USUAL_CHUNK), count))
-        return f"; --members {self.asked.members[0]}-{most} sees chunks of up to {format_bytes(self._chunk(most))}"
+    def _limits(self, largest: Mapping[int, int]) -> str:
+        """Which arrays a target of this size is too small for."""
+        most = {chunk: count for count, chunk in largest.items()}
+        seen = ", ".join(f"{format_bytes(chunk)} of {count}" for chunk, count in most.items())
+        more = f"; arrays of more than {max(largest)} are not" if max(largest) < self.asked.members[1] else ""
+        self.seen_in_bytes = self.subject.capacity_bytes
+        return f"in {format_bytes(self.subject.capacity_bytes)} these are the largest chunks seen: {seen} members{more}"
 
     def _predictor(self, latency_ns: float) -> Predictor:
         member, is_spindle = self.asked.member, latency_ns >= _SPINDLE_NS
@@ -156,13 +153,13 @@ class Prober:
         parameters = load_device(_SPINDLE, Path()).parameters if is_spindle else _PLAIN
         return Predictor(parameters, rotating=is_spindle, stop=self.stop)
 
-    def _separate(self, judge: Judge, chunks: Sequence[int], depth: int) -> list[ProbeTest]:
+    def _separate(self, judge: Judge, largest: Mapping[int, int], depth: int) -> list[ProbeTest]:
         """Ask what separates what is left, then a few tests more; returns what more could be asked."""
         asked: set[ProbeTest] = set()
         drawn, left = random.Random(self.asked.seed), _CONFIRMING
         while True:
             likely = [judge.found[index] for index in judge.order()[:_FOLLOWED]]
-            whole = pool_of(likely, self.subject.capacity_bytes, chunks, depth)
+            whole = pool_of(likely, self.subject.capacity_bytes, largest, depth)
             pool = [test for test in whole if test not in asked]
             if not pool or not left or len(judge.asked) >= MOST_TESTS:
                 return pool
@@ -275,7 +272,7 @@ class Prober:
             needs=needs,
             notes=tuple(self.notes),
             busy_ns=self.busy_ns,
-            most_chunk_bytes=self.most_chunk_bytes,
+            seen_in_bytes=self.seen_in_bytes,
         )
 
 

@@ -36,6 +36,8 @@ _MOST_COMPARED = 80
 _WORTH_MORE = 1e-3
 # What a model is off by it is off again: more tests than these are no more evidence.
 _INDEPENDENT = 20
+# Of the tests: where this share of them happened to be drawn badly, an array may yet explain the target.
+_DRAWN_BADLY = 0.25
 SURE, MOST_CHI2, LEAST_SHOWN = 0.95, 2.0, 0.01
 
 
@@ -95,6 +97,9 @@ class Judge:
         numbers: the draw that was asked says more than another. One test may have put the truth behind by as much as it
         may cost. Where an arm moves to each place is more than a model of a disk knows, so disks that turn keep their
         reads. What writes take depends on which of them happen to meet: they are asked so from the first (`add`).
+
+        What more than a quarter of the tests speak against is not redeemed by where reads began, and is left as it is:
+        where nothing explains the target, as with members of another kind than was said, all would be simulated anew.
         """
         if self.predictor.rotating:
             return
@@ -102,13 +107,18 @@ class Judge:
         reads = [number for number, asked in enumerate(self.asked) if asked.test.op == "read"]
         settled: set[int] = set()
         # What falls back may leave the lead to others, which are held to the same then.
-        while likely := {int(index) for index in np.flatnonzero(self.probabilities >= least)} - settled:
+        while likely := {int(index) for index in np.flatnonzero(self._may_be(least))} - settled:
             for index in likely:
                 for number in reads:
                     asked, one = self.asked[number], self.found[index]
                     self._predicted[index, number] = self.predictor.log_rate_at(asked, one)
             settled |= likely
             self._weigh()
+
+    def _may_be(self, least: float) -> npt.NDArray[np.bool_]:
+        """What is not less likely than that, and explains the tests but for one, or for a quarter of them."""
+        most = MOST_CHI2 + _MOST_RESIDUAL**2 * max(_DRAWN_BADLY, 1 / len(self.asked))
+        return np.asarray((self.probabilities >= least) & (self._chi2() <= most))
 
     def split(self, found: Sequence[Sequence[Hypothesis]]) -> None:
         """Put several hypotheses in the place of each, such as its write policies, which share its prior."""
@@ -152,8 +162,11 @@ class Judge:
         return np.asarray(observed / self._sigmas([asked.test for asked in self.asked]) - self._fitted())
 
     def _weigh(self) -> None:
-        costs = np.sum(np.minimum(self._residuals() ** 2, _MOST_RESIDUAL**2), axis=1) / 2
-        self._costs = costs * min(1.0, _INDEPENDENT / len(self.asked))
+        self._costs = self._chi2() * min(len(self.asked), _INDEPENDENT) / 2
+
+    def _chi2(self) -> Values:
+        """Of each test, of each hypothesis."""
+        return np.asarray(np.mean(np.minimum(self._residuals() ** 2, _MOST_RESIDUAL**2), axis=1))
 
     def _expected(self, tests: Sequence[ProbeTest], order: Sequence[int]) -> Values:
         """What these would give, in sigma: a row a hypothesis, each with the scale that suits it."""
@@ -196,13 +209,13 @@ class Judge:
         ops = {asked.test.op for asked in self.asked}
         more = self._expected([test for test in pool if test.op in ops], order)
         table = np.column_stack([self._fitted()[order], more])
-        probabilities, residuals = self.probabilities, self._residuals()
+        probabilities, chi2 = self.probabilities, self._chi2()
         left, found = list(range(len(order))), []
         while left:
             first = left[0]
             same = [one for one in left if np.max(np.abs(table[one] - table[first])) <= _SAME]
             left = [one for one in left if one not in same]
-            chi2 = float(np.mean(np.minimum(residuals[order[first]] ** 2, _MOST_RESIDUAL**2)))
             arrays = tuple(self.found[order[one]] for one in same)
-            found.append(CandidateClass(float(sum(probabilities[order[one]] for one in same)), arrays, chi2))
+            probability = float(sum(probabilities[order[one]] for one in same))
+            found.append(CandidateClass(probability, arrays, float(chi2[order[first]])))
         return sorted(found, key=lambda one: -one.probability)

@@ -5,10 +5,10 @@ Invariant: a pool is a function of what may be, of the target's size and of what
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from raidlab.measure.probe.ask import PAGE, ProbeTest, position_words
-from raidlab.measure.probe.hypotheses import Hypothesis
+from raidlab.measure.probe.hypotheses import CHUNKS, Hypothesis
 from raidlab.study.units import format_bytes
 
 # Fewer places than these are soon known to every buffer.
@@ -20,29 +20,33 @@ def periods_of(count: int) -> int:
     return count * (count - 1) * max(1, count - 2)
 
 
-def first_tests(counts: Sequence[int], chunk_bytes: int, depth: int) -> list[ProbeTest]:
-    """The reference, and one period for each number of members."""
+def first_tests(largest: Mapping[int, int], depth: int) -> list[ProbeTest]:
+    """The reference, and one period for each number of members, whose largest chunk is given."""
     found = [ProbeTest("anywhere", PAGE, depth=depth)]
-    for count in counts:
+    for count, chunk_bytes in largest.items():
         period = periods_of(count) * chunk_bytes
         found.append(ProbeTest(f"every {format_bytes(period)} (all of {count})", period, depth=depth))
     return found
 
 
-def pool_of(found: Sequence[Hypothesis], capacity_bytes: int, chunks: Sequence[int], depth: int) -> list[ProbeTest]:
-    """Reads that may tell these apart: positions within the periods of those that are left."""
+def pool_of(
+    found: Sequence[Hypothesis], capacity_bytes: int, largest: Mapping[int, int], depth: int
+) -> list[ProbeTest]:
+    """Reads that may tell these apart: positions within the periods of those that are left.
+
+    ``largest``: the largest chunk of arrays of each number of members.
+    """
     periods: dict[int, None] = {}
-    offsets: dict[int, None] = dict.fromkeys(chunks)
-    largest = max(chunks)
+    offsets: dict[int, None] = dict.fromkeys(chunk for chunk in CHUNKS if chunk <= max(largest.values()))
     for one in found:
         if not one.shape.has_chunks:
             continue
         count, chunk = one.shape.members, one.chunk_bytes
         for times in (count, count - 1, count - 2, count * (count - 1), count // 2):
             if times > 1:
-                periods[times * largest] = None
+                periods[times * largest[count]] = None
                 periods[times * chunk] = None
-        periods[periods_of(count) * largest] = None
+        periods[periods_of(count) * largest[count]] = None
         for number in range(1, 2 * count + 1):
             offsets[number * chunk] = None
     usable = [period for period in periods if capacity_bytes // period >= LEAST_PLACES][:_MOST_PERIODS]

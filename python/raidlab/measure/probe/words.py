@@ -52,9 +52,9 @@ def _named(answer: ProbeAnswer) -> str:
 
 
 def _if_small(answer: ProbeAnswer) -> str:
-    """On what it depends where larger chunks could not be seen."""
-    most = answer.most_chunk_bytes
-    return f", if chunks are no larger than {format_bytes(most)}" if most else ""
+    """Of which arrays that is said where not all could be seen."""
+    seen_in = answer.seen_in_bytes
+    return f", among arrays that can be seen in {format_bytes(seen_in)}" if seen_in else ""
 
 
 def needed(needs: Sequence[str]) -> str:
