@@ -39,7 +39,7 @@ from raidlab.measure.fit import (
 )
 from raidlab.measure.fit.again import AskedAgain
 from raidlab.measure.fit.buckets import Drain, device_buckets
-from raidlab.measure.fit.held_out import HeldOut, as_figure, predicted, stated_error_percent
+from raidlab.measure.fit.held_out import HeldOut, as_figure, as_situation, predicted, stated_error_percent
 from raidlab.measure.fit.kept import KeepingTimed, KeptList, KeptMeasurements, KeptTimed
 from raidlab.measure.fit.limits import RateLimit, relieved_mixes
 from raidlab.measure.fit.rotation import rotation_of
@@ -574,6 +574,15 @@ def test_a_device_is_asked_again_at_its_target(tmp_path: Path, stated: float, co
 def test_a_fit_that_is_far_off_is_a_file_that_can_be_read(known: FittedDevice) -> None:
     figure = PublishedFigure.model_validate(as_figure(known.held_out[0], "raidlab device fit", 119.4))
     assert figure.tolerance_percent == 100
+
+
+def test_a_situation_comes_back_from_the_figure_that_it_is_written_as(known: FittedDevice) -> None:
+    for one in known.held_out:
+        figure = PublishedFigure.model_validate(as_figure(one, "raidlab device fit", 10.0))
+        found = as_situation(figure.read, figure.address, figure.size, figure.depth, figure.span)
+        assert found == one.situation
+    assert {one.situation.op for one in known.held_out} == {"read", "write", "mixed"}
+    assert min(one.situation.span for one in known.held_out) < 1
 
 
 def test_bad_rows_are_named_by_the_engine(known: FittedDevice) -> None:

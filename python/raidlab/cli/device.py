@@ -408,7 +408,7 @@ def _validate_again(device: str, target: str, destroy: Sequence[str], budget: st
     from raidlab.devices.catalogue import load
     from raidlab.devices.published import published_figures
     from raidlab.measure.fit.again import AgainRequest, ask_again
-    from raidlab.measure.fit.situations import held_out_again
+    from raidlab.measure.fit.held_out import as_situation
     from raidlab.measure.words import parse_with
     from raidlab.run.interrupt import StopFlag
     from raidlab.run.progress import progress_on
@@ -416,7 +416,7 @@ def _validate_again(device: str, target: str, destroy: Sequence[str], budget: st
 
     model = load(device)
     held_out = {
-        held_out_again(one.read, one.address, one.size, one.depth, one.span): one.value
+        as_situation(one.read, one.address, one.size, one.depth, one.span): one.value
         for one in published_figures(model)[len(model.published) :]
         if one.unit == "IOPS"
     }

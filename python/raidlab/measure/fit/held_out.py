@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from raidlab.measure.fit.situations import Situation, Slot
+from raidlab.measure.fit.situations import Op, Situation, Slot
 from raidlab.measure.fit.subject import ModelSubject
 from raidlab.measure.fit.table import Measured, Sample, least_served, most_served, sample_of
 from raidlab.reading import Plain
@@ -169,6 +169,14 @@ def as_figure(one: HeldOut, source: str, tolerance_percent: float, *, timed: boo
         "tolerance_percent": min(tolerance_percent, _MOST_TOLERANCE_PERCENT),
         **({"turns": [_asked_for(turn) for turn in one.measured.turns]} if timed else {}),
     }
+
+
+def as_situation(
+    read: float, address: Literal["random", "sequential"], size_bytes: int, depth: int, span: float
+) -> Situation:
+    """What `as_figure` made of a situation, back from the keys of the figure."""
+    ops: dict[float, Op] = {1.0: "read", 0.0: "write"}
+    return Situation(ops.get(read, "mixed"), address, size_bytes, depth, held_out=True, span=span)
 
 
 def _asked_for(turn: Sample) -> dict[str, Plain]:
