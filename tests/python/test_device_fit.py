@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ from typer.testing import CliRunner
 from raidlab import _core
 from raidlab.api import analyse, run_study
 from raidlab.cli.app import app
+from raidlab.cli.run import say_fits
 from raidlab.devices.published import PublishedFigure, compare_published
 from raidlab.directory import write_file
 from raidlab.errors import InputError, RaidlabError
@@ -49,6 +51,7 @@ from raidlab.measure.fit.table import PROBABILITIES, Measured, Sample, quantiles
 from raidlab.measure.fit.timed import Numbers, TimedModel, TimedRequests, sector_of
 from raidlab.measure.fit.traced import fit_trace
 from raidlab.measure.places import Place
+from raidlab.results import Run
 from raidlab.results.answer import CellAnswer
 from raidlab.run.progress import Silent
 from raidlab.run.volumes import usable_bytes
@@ -288,7 +291,23 @@ def test_a_trace_is_fitted_by_half_and_predicted_by_half(tmp_path: Path) -> None
     status, _, errors = command("run", study, "--out", tmp_path / "runs")
     assert status == 0, errors
     said = " ".join(errors.split())
-    assert said.count("missed what was held out") == 1 and "the device of " in said
+    assert said.count("missed what was held out") == 1 and "note: the device 'mine' used by sim was fitted" in said
+
+
+def test_a_device_of_several_targets_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    fit = {"fit": {"error_percent": 40.0}}
+    devices = {"emulated": {"name": "mine"}, "sim": {"name": "mine"}}
+    facts = {"devices": devices, "sheets": {"emulated": fit, "sim": fit}}
+    facts |= {"array_devices": {"fast": {"name": None}}, "array_sheets": {"fast": fit}}
+    run = SimpleNamespace(facts=facts, cells={"target": ["sim", "sim", "emulated"]})
+    say_fits(cast(Run, run))
+    several, alone = capsys.readouterr().err.splitlines()
+    assert several.startswith("note: the device 'mine' used by emulated and sim was fitted, and its model missed")
+    assert alone.startswith("note: the device used by fast was fitted, and its model missed")
+    # One that no target of this run has is not asked about.
+    run.cells["target"] = ["sim"]
+    say_fits(cast(Run, run))
+    assert "used by sim was fitted" in capsys.readouterr().err
 
 
 def test_a_trace_that_does_not_tell_is_refused(tmp_path: Path) -> None:
