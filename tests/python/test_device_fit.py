@@ -168,6 +168,10 @@ def test_what_was_kept_fits_the_same_device(known: FittedDevice, tmp_path: Path)
     status, text, errors = command("device", "fit", "--from", probe, "--out", out)
     assert status == 0, errors
     assert "held out and predicted" in text
+    worst = max(abs(one.rate_error_percent) for one in known.held_out)
+    said = " ".join(text.split())
+    assert f"The file states an error of {known.error_percent:.1f} %: of what was not measured, " in said
+    assert f"the worst is {worst:.1f} % off." in said
     assert out.read_text(encoding="utf-8") == toml_text(known.document)
     # Another number in what was kept is another device.
     longer = [
@@ -646,7 +650,7 @@ def test_a_fit_that_missed_is_not_believed_without_a_word(known: FittedDevice, t
     assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
     status, text, errors = command("device", "validate", device)
     assert status == 0, errors
-    assert f"is what its fit states of itself: throughputs within {error:.1f} %" in " ".join(text.split())
+    assert f"the model gives the throughput of nine turns in ten within {error:.1f} %" in " ".join(text.split())
     assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
 
 

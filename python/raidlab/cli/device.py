@@ -293,9 +293,11 @@ def _print_fit(fitted: FittedDevice, out: str) -> None:
     title = f"{document['name']}: {len(fitted.fitted)} situations fitted, {len(fitted.held_out)} held out and predicted"
     screen.print(Text(title, style="bold"))
     screen.print(_held_table(fitted.held_out))
+    worst = max(abs(one.rate_error_percent) for one in fitted.held_out)
     screen.print(
-        f"Throughputs that were not measured are {fitted.error_percent:.1f} % off at most, with 90 %; the second turns"
-        f" took {fitted.drift_percent:+.1f} % against the first."
+        f"The file states an error of {fitted.error_percent:.1f} %: of what was not measured, the model gives the"
+        f" throughput of nine turns in ten within that. Of the lines above, means of their turns, the worst is"
+        f" {worst:.1f} % off. The second turns took {fitted.drift_percent:+.1f} % against the first."
     )
     _print_use(out)
 
@@ -480,7 +482,8 @@ def _validate_published(device: str, seed: int, as_json: bool) -> None:
     if error is not None:
         # A figure in a device's file may be off by no more than 100 %, whatever its fit says.
         capped = ", but never more than 100 %" if error > 100 else ""
-        out.print(f"'at most' is what its fit states of itself: throughputs within {error:.1f} %, with 90 %{capped}.")
+        within = f"the model gives the throughput of nine turns in ten within {error:.1f} %"
+        out.print(f"'at most' is the error that its fit states: {within}{capped}.")
     if warning is not None:
         say(f"note: {warning}")
 
