@@ -375,7 +375,7 @@ def test_a_file_is_fitted_and_the_device_serves_in_a_study(tmp_path: Path, monke
     assert {row["op"] for row in document["measured"]} == {"read"}
     assert document["fit"]["requests"] > 0
     status, text, errors = command("device", "validate", out, "--json")
-    assert status == 0, errors
+    assert status == (3 if json.loads(text)["failures"] else 0), errors
     assert len(json.loads(text)["figures"]) == len(document["held_out"]) >= 4
     assert json.loads(text)["fit"] == document["fit"]
     study = tmp_path / "study.toml"
@@ -649,9 +649,26 @@ def test_a_fit_that_missed_is_not_believed_without_a_word(known: FittedDevice, t
     assert status == 0, errors
     assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
     status, text, errors = command("device", "validate", device)
-    assert status == 0, errors
+    assert status == (3 if error > 15 else 0), errors
+    assert (f"Validation failed: its fit states an error of {error:.3g} %" in " ".join(text.split())) == (error > 15)
     assert f"the model gives the throughput of nine turns in ten within {error:.1f} %" in " ".join(text.split())
     assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
+
+
+@pytest.mark.parametrize(("wrong", "status"), [(4, 0), (5, 3)])
+def test_more_of_what_was_held_out_than_chance_has_fails(
+    known: FittedDevice, tmp_path: Path, wrong: int, status: int
+) -> None:
+    """Of twelve as many as four are beyond a stated error that one in ten is beyond, with 99 %."""
+    figures = [{**one, "tolerance_percent": 10.0} for one in cast(list[dict[str, Any]], known.document["held_out"])]
+    assert len(figures) == 12
+    figures[:wrong] = [{**one, "value": 2 * one["value"]} for one in figures[:wrong]]
+    device = tmp_path / "mine.toml"
+    device.write_text(toml_text({**known.document, "held_out": figures}), encoding="utf-8")
+    found, text, errors = command("device", "validate", device)
+    assert (found, text.count("MISS")) == (status, wrong), errors
+    failed = f"Validation failed: {wrong} of 12 figures held out beyond 'at most' (chance has up to 4)."
+    assert (failed if status else "Validation passed: no more of what its fit held out") in " ".join(text.split())
 
 
 @pytest.mark.parametrize(

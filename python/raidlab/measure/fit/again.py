@@ -14,11 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-import numpy as np
-
 from raidlab.errors import InputError
 from raidlab.measure.fit import DRIFT_REFUSED, may_write, measured_samples, member_of
-from raidlab.measure.fit.held_out import STATED_SHARE, HeldOut, predicted
+from raidlab.measure.fit.held_out import SURE, HeldOut, most_by_chance, predicted
 from raidlab.measure.fit.situations import Situation, slots
 from raidlab.measure.fit.subject import TargetSubject
 from raidlab.measure.fit.table import together
@@ -30,8 +28,6 @@ from raidlab.stats.special import binomial_cdf
 from raidlab.study.device import MOST_FIT_ERROR_PERCENT, DeviceModel, fit_error_percent
 from raidlab.study.units import format_bytes
 
-# So rarely is a device that is as it was called another one.
-_SURE = 0.99
 # What a target may hold more or less than the file says.
 _ANOTHER_SIZE = 0.01
 
@@ -70,8 +66,7 @@ class AskedAgain:
     @property
     def by_chance(self) -> int:
         """How many may be beyond of a device that is as it was, with 99 %."""
-        first, cdf = binomial_cdf(len(self.held), 1 - STATED_SHARE)
-        return first + int(np.searchsorted(cdf, _SURE))
+        return most_by_chance(len(self.held))
 
     @property
     def _ratios(self) -> list[float]:
@@ -90,7 +85,7 @@ class AskedAgain:
         if abs(self.rate_change_percent) < DRIFT_REFUSED or 2 * most <= len(moved):
             return False
         first, cdf = binomial_cdf(len(moved), 0.5)
-        return most > first and 2 * (1 - float(cdf[most - 1 - first])) < 1 - _SURE
+        return most > first and 2 * (1 - float(cdf[most - 1 - first])) < 1 - SURE
 
     @property
     def has_changed(self) -> bool:

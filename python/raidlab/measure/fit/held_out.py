@@ -14,12 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from raidlab.measure.fit.situations import Op, Situation, Slot
 from raidlab.measure.fit.subject import ModelSubject
 from raidlab.measure.fit.table import Measured, Sample, least_served, most_served, sample_of
 from raidlab.reading import Plain
+from raidlab.stats.special import binomial_cdf
 
 STATED_SHARE = 0.9
+# So rarely is a device that is as it was called another one.
+SURE = 0.99
 # As long as it takes: the virtual clock is cheap.
 _MODEL_NS = 3_600_000_000_000
 # Of a model with a memory (a cache, the credit of a limit), which is asked for no longer than the device was.
@@ -148,6 +153,12 @@ def stated_error_percent(held: Sequence[HeldOut]) -> float:
     errors = sorted(abs(error) for one in held for error in one.turn_errors_percent)
     rank = math.ceil(STATED_SHARE * (len(errors) + 1))
     return errors[min(rank, len(errors)) - 1]
+
+
+def most_by_chance(count: int) -> int:
+    """How many of so many are beyond the stated error with 99 %, of a device that is as its file says."""
+    first, cdf = binomial_cdf(count, 1 - STATED_SHARE)
+    return first + int(np.searchsorted(cdf, SURE))
 
 
 def as_figure(one: HeldOut, source: str, tolerance_percent: float, *, timed: bool = False) -> dict[str, Plain]:
