@@ -338,6 +338,7 @@ def test_what_no_fit_has_kept_is_refused(known: FittedDevice, tmp_path: Path) ->
         ((), "TARGET"),
         (("memory", "--from", probe), "TARGET"),
         (("--from", probe, "--budget", "20s"), "--budget"),
+        (("--from", probe, "--file-size", "64MiB"), "--file-size: does not go with --from"),
         (("--from", probe, "--kind", "hdd"), "no single reads were kept"),
         (("--from", probe, "--trace", "x.trace"), "does not go with --trace"),
         (("--from", tmp_path / "none.parquet"), "cannot be read"),
@@ -408,6 +409,12 @@ def test_what_cannot_be_fitted_is_refused_before_it_begins(tmp_path: Path) -> No
         (("memory", "--budget", "1s"), "--budget"),
         (("memory", "--budget", "soon"), "--budget"),
         (("memory", "--destroy", small), "--destroy"),
+        (
+            (small, "--file-size", "64MiB"),
+            f"--file-size: '64 MiB': is the size of the file made in a directory, and '{small}' is none; accepted: a "
+            "directory, or no --file-size",
+        ),
+        (("memory", "--file-size", "64MiB"), "--file-size"),
         (("memory", "--out", tmp_path / "nowhere" / "x.toml"), "--out"),
         ((tmp_path / "none",), "directory or device; accepted: a file, a directory, a block device or memory"),
     ):

@@ -148,7 +148,9 @@ def fit_device(
         str | None,
         option("TIME", "Ask on for so long at the end: a cloud's credit may last an hour, and shows when it is gone."),
     ] = None,
-    file_size: Annotated[str, option("SIZE", "The size of the file made in a directory.")] = "512MiB",
+    file_size: Annotated[
+        str | None, option("SIZE", "The size of the file made in a directory; 512MiB by default.")
+    ] = None,
     destroy: Annotated[
         list[str] | None, option("DEVICE", "The device once more, if it may be overwritten: writes are measured too.")
     ] = None,
@@ -174,7 +176,7 @@ def fit_device(
     if out is not None and keep is not None and Path(out).resolve() == Path(keep).resolve():
         raise InputError.one("--keep", "is the file of --out, too", value=f"'{keep}'", accepted="another new file")
     measuring = {"TARGET": target, "--budget": budget, "--quick": quick, "--destroy": destroy, "--keep": keep}
-    measuring |= {"--drain": drain}
+    measuring |= {"--drain": drain, "--file-size": file_size}
     if trace is not None:
         _refuse_beside("--trace", measuring | {"--from": kept, "--kind": kind == "hdd"})
         _fit_trace(trace, name, seed, out, as_json)
@@ -190,7 +192,7 @@ def fit_device(
             budget_ns=parse_with(parse_time_ns, "--budget", budget or ("20s" if quick else "90s"), TIME_ACCEPTED),
             quick=quick,
             destroy=destroy or [],
-            file_bytes=parse_with(parse_bytes, "--file-size", file_size, BYTES_ACCEPTED),
+            file_bytes=None if file_size is None else parse_with(parse_bytes, "--file-size", file_size, BYTES_ACCEPTED),
             seed=seed,
             name=name or ("" if out is None else Path(out).stem),
             kind=kind,

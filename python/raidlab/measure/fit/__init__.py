@@ -77,6 +77,7 @@ DRIFT_WARNED, DRIFT_REFUSED = 5.0, 20.0
 
 
 FitKind = Literal["auto", "hdd", "table"]
+_FILE_BYTES = 512 * 1024**2
 # What the mechanics of a disk take: some 20,000 reads one after another.
 DISK_NS = 480_000_000_000
 
@@ -90,8 +91,8 @@ class FitRequest:
     quick: bool = False
     destroy: Sequence[str] = ()
     """The device, once more, if it may be overwritten."""
-    file_bytes: int = 512 * 1024**2
-    """The size of the file made in a directory."""
+    file_bytes: int | None = None
+    """The size of the file made in a directory, 512 MiB if left out; of no other target."""
     seed: int = 1
     name: str = ""
     """What the device is called; its target if left out."""
@@ -153,9 +154,13 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
         ("file", "directory", "block", "memory"),
         otherwise="is no device that could be fitted",
         accepted=f"a file, a directory, a block device or memory, of {format_bytes(least_bytes(asked.quick))} or more",
-        file_bytes=asked.file_bytes,
+        file_bytes=asked.file_bytes or _FILE_BYTES,
     )
     place = target.places[0]
+    if asked.file_bytes is not None and place.kind != "directory":
+        message = f"is the size of the file made in a directory, and '{place.word}' is none"
+        accepted = "a directory, or no --file-size"
+        raise InputError.one("--file-size", message, value=f"'{format_bytes(asked.file_bytes)}'", accepted=accepted)
     stop = stop or StopFlag()
     progress = progress or Silent()
     took = format_time_ns(asked.budget_ns)
