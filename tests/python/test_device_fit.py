@@ -415,6 +415,11 @@ def test_what_cannot_be_fitted_is_refused_before_it_begins(tmp_path: Path) -> No
             "directory, or no --file-size",
         ),
         (("memory", "--file-size", "64MiB"), "--file-size"),
+        (("memory", "--name", "a\nb"), "--name: 'a\\nb': has a control character (U+000A); accepted: one line of text"),
+        (("memory", "--name", "a\x1b[31m"), "--name: 'a\\x1b[31m': has a control character (U+001B)"),
+        (("memory", "--name", "a\udcff"), "--name: 'a\\udcff': is not UTF-8"),
+        (("memory", "--out", tmp_path / "a\nb.toml"), "--out"),
+        ((tmp_path / "a\nb",), "has a control character"),
         (("memory", "--out", tmp_path / "nowhere" / "x.toml"), "--out"),
         ((tmp_path / "none",), "directory or device; accepted: a file, a directory, a block device or memory"),
     ):

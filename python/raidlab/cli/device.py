@@ -175,6 +175,8 @@ def fit_device(
     check_new_file("--keep", keep)
     if out is not None and keep is not None and Path(out).resolve() == Path(keep).resolve():
         raise InputError.one("--keep", "is the file of --out, too", value=f"'{keep}'", accepted="another new file")
+    for place, text in (("--name", name), ("--out", out), ("TARGET", target), ("--trace", trace)):
+        _check_shown(place, text)
     measuring = {"TARGET": target, "--budget": budget, "--quick": quick, "--destroy": destroy, "--keep": keep}
     measuring |= {"--drain": drain, "--file-size": file_size}
     if trace is not None:
@@ -278,6 +280,18 @@ def _fit_trace(file: str, name: str, seed: int, out: str | None, as_json: bool) 
     warning = fit_warning("it", {"error_percent": fitted.error_percent, "demerit_percent": fitted.demerit_percent})
     if warning is not None:
         say(f"note: {warning}")
+
+
+def _check_shown(place: str, text: str | None) -> None:
+    """Refuse, before minutes of work, what would stand in a device file that nobody can read back."""
+    from raidlab.study.words import without_control
+
+    try:
+        without_control(text or "").encode()
+    except ValueError as error:
+        message = "is not UTF-8" if isinstance(error, UnicodeError) else str(error)
+        accepted = "one line of text, for it stands in the device file"
+        raise InputError.one(place, message, value=repr(text), accepted=accepted) from None
 
 
 def _refuse_beside(option_name: str, others: Mapping[str, object]) -> None:
