@@ -198,6 +198,24 @@ def test_nothing_that_is_there_is_overwritten(known: FittedDevice, tmp_path: Pat
     assert out.read_text() == "precious" and probe.read_bytes() == before
 
 
+@pytest.mark.parametrize("option", ["--out", "--keep"])
+def test_what_another_fit_has_written_meanwhile_stays_and_nothing_is_lost(
+    known: FittedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    taken, other = tmp_path / "taken", tmp_path / "other"
+
+    def fit(_asked: FitRequest, **_: object) -> FittedDevice:
+        taken.write_text("of another fit")
+        return known
+
+    monkeypatch.setattr("raidlab.measure.fit.fit_target", fit)
+    others = {"--out": "--keep", "--keep": "--out"}
+    status, text, errors = command("device", "fit", "memory", option, taken, others[option], other)
+    assert status == 1 and f"{option}: '{taken}': is there by now, and is not overwritten" in errors, errors
+    assert taken.read_text() == "of another fit"
+    assert text == toml_text(known.document)
+
+
 def test_no_block_device_is_written_for_a_file(
     known: FittedDevice, tmp_path: Path, loops: Callable[[Path], str]
 ) -> None:

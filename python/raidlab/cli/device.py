@@ -12,8 +12,8 @@ import typer
 
 from raidlab.cli.endings import code_of_status
 from raidlab.cli.options import Json, argument, flag, number, option
-from raidlab.cli.terminal import check_new_file, console, say, writing
-from raidlab.errors import EXIT_INVALID_RESULT, InputError
+from raidlab.cli.terminal import check_new_file, console, say, write_new_file, writing
+from raidlab.errors import EXIT_INVALID_RESULT, InputError, OutputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -92,7 +92,6 @@ def import_device(
     What the model does not have is named, a line each, on standard error and in the file; a parameter that is not known
     is an error.
     """
-    from raidlab.directory import write_file
     from raidlab.formats.disksim import import_disk
     from raidlab.formats.toml import toml_text
 
@@ -104,8 +103,7 @@ def import_device(
     if out is None:
         print(text, end="")
         return
-    with writing("--out", out):
-        write_file(Path(out), text.encode())
+    write_new_file("--out", out, text.encode())
     say(out)
 
 
@@ -165,16 +163,13 @@ def fit_device(
     seeks, buffer and order of service are found too. A device is only read unless --destroy names it, and the
     model of one that was only read refuses writes.
     """
-    from raidlab.directory import write_file
     from raidlab.formats.toml import toml_text
     from raidlab.measure.fit import FitRequest
     from raidlab.measure.words import parse_with
     from raidlab.study.units import BYTES_ACCEPTED, TIME_ACCEPTED, parse_bytes, parse_time_ns
 
     check_new_file("--out", out)
-    check_new_file("--keep", keep)
-    if out is not None and keep is not None and Path(out).resolve() == Path(keep).resolve():
-        raise InputError.one("--keep", "is the file of --out, too", value=f"'{keep}'", accepted="another new file")
+    check_new_file("--keep", keep, out)
     for place, text in (("--name", name), ("--out", out), ("TARGET", target), ("--trace", trace)):
         _check_shown(place, text)
     measuring = {"TARGET": target, "--budget": budget, "--quick": quick, "--destroy": destroy, "--keep": keep}
@@ -201,13 +196,16 @@ def fit_device(
             drain_ns=0 if drain is None else parse_with(parse_time_ns, "--drain", drain, TIME_ACCEPTED),
         )
         fitted = _measured_fit(asked)
-    if keep is not None and fitted.kept is not None:
-        with writing("--keep", keep):
-            write_file(Path(keep), fitted.kept.parquet())
     text = toml_text(fitted.document)
-    if out is not None:
-        with writing("--out", out):
-            write_file(Path(out), text.encode())
+    try:
+        if keep is not None and fitted.kept is not None:
+            write_new_file("--keep", keep, fitted.kept.parquet())
+        if out is not None:
+            write_new_file("--out", out, text.encode())
+    except OutputError:
+        # What took minutes is not lost for it.
+        print(text, end="")
+        raise
     if as_json:
         print(json.dumps(fitted.document, indent=2))
     elif out is None:
@@ -244,7 +242,6 @@ def _fit_trace(file: str, name: str, seed: int, out: str | None, as_json: bool) 
     from rich.text import Text
 
     from raidlab.cli.output import plain_table
-    from raidlab.directory import write_file
     from raidlab.formats.toml import toml_text
     from raidlab.measure.fit.traced import fit_trace
     from raidlab.study.device import fit_warning
@@ -252,8 +249,7 @@ def _fit_trace(file: str, name: str, seed: int, out: str | None, as_json: bool) 
     fitted = fit_trace(file, name, seed)
     text = toml_text(fitted.document)
     if out is not None:
-        with writing("--out", out):
-            write_file(Path(out), text.encode())
+        write_new_file("--out", out, text.encode())
     if as_json:
         print(json.dumps(fitted.document, indent=2))
     elif out is None:
@@ -347,7 +343,7 @@ def _print_use(out: str) -> None:
 
 
 @app.command("page")
-def device_page(
+def draw_device(
     device: Device,
     out: Annotated[str, option("FILE.html", "Where it goes; a file that is there is not overwritten.", "--out", "-o")],
     seed: Annotated[int, number("What the requests are drawn from.", 0, 2**40)] = 1,
@@ -357,11 +353,10 @@ def device_page(
     The device is simulated alone: requests a second and response times by queue depth, of a disk its seeks and the rate
     at each place too. Figures that were printed of it, or held out when it was fitted, stand beside the model's.
     """
-    from raidlab.devices.page import write_device_page
+    from raidlab.devices.page import device_page, render_device_page
 
     check_new_file("--out", out)
-    with writing("--out", out):
-        write_device_page(device, Path(out), seed)
+    write_new_file("--out", out, render_device_page(device_page(device, seed), seed).encode())
     say(out)
 
 
