@@ -608,7 +608,7 @@ def test_a_device_is_asked_again_at_its_target(tmp_path: Path, stated: float, co
     done = CliRunner().invoke(app, [*words, "--budget", "2s"])
     assert done.exit_code == code, done.output
     assert ("It has changed: 0 of 4" if code else "4 of 4") in " ".join(done.output.split())
-    assert "1 write and were left out" in " ".join(done.output.split())
+    assert "1 write and were left out: a file is only read" in " ".join(done.output.split())
     # Of a file that is as far off no change of single situations shows, and four are too few for one of all.
     assert "of smaller changes only one of 20 % or more" in " ".join(done.output.split())
     for more in (("--trace", "x"), ("--on", "nowhere")):

@@ -148,6 +148,18 @@ def test_of_a_small_target_the_answer_says_which_chunks_it_could_see() -> None:
     assert is_among(truth, probe_simulated(truth.tree, model, replace(asked, members=(2, 4))), 1)
 
 
+def test_writes_are_asked_for_as_the_target_may_be_written() -> None:
+    asked = ProbeAnswer("box", "members unknown", needs=("--destroy", "--member"), notes=("a test",))
+    said = "Cannot tell: a test. This needs writes ({}) or what its members are (--member"
+    for kind, words in (
+        ("block", "--destroy box, which destroys what is on it"),
+        ("file", "of a block device, with --destroy; a file is only read"),
+        ("sim", "--destroy sim"),
+    ):
+        assert sentence(replace(asked, kind=kind)).startswith(said.format(words))
+    assert probed(RAID5, "fixed-100us", known=False).kind == "sim"
+
+
 def test_it_leaves_off_between_two_predictions() -> None:
     """Where nothing explains what was measured, thousands of them follow the last test."""
     predictor = Predictor(device("fixed-100us").parameters, rotating=False, stop=lambda: True)
@@ -255,6 +267,8 @@ def test_a_file_is_probed_and_only_read(tmp_path: Path) -> None:
         "a cache answers",
         "members unknown",
     )
+    assert "--destroy box.img" not in answer["sentence"]
+    assert ("a file is only read" in answer["sentence"]) == ("--destroy" in answer["needs"])
     assert data.stat().st_mtime_ns == before
 
 

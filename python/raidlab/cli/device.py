@@ -451,7 +451,8 @@ def _validate_again(device: str, target: str, destroy: Sequence[str], budget: st
         console().print(_held_table(found.held))
         console().print(found.sentence)
     if found.left_out:
-        say(f"note: of its situations {found.left_out} write and were left out: only --destroy {target} measures them")
+        why = f"only --destroy {target} measures them" if found.kind == "block" else f"a {found.kind} is only read"
+        say(f"note: of its situations {found.left_out} write and were left out: {why}")
     if found.warning is not None:
         say(f"note: {found.warning}")
     if found.has_changed:

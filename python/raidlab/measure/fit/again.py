@@ -57,6 +57,8 @@ class AskedAgain:
     """What was measured of each when it was fitted."""
     left_out: int = 0
     """Situations with writes, which the target may not be given."""
+    kind: str = "block"
+    """Of the target."""
 
     @property
     def beyond(self) -> tuple[HeldOut, ...]:
@@ -174,7 +176,7 @@ def ask_again(asked: AgainRequest, *, progress: Progress | None = None, stop: St
         samples = measured_samples(TargetSubject(member, asked.seed, stop), plan, progress or Silent(), "asking again")
     held = predicted(model.parameters, together(samples), asked.seed)
     before = tuple(asked.held_out[one.situation] for one in held)
-    return AskedAgain(tuple(held), error, before, len(asked.held_out) - len(allowed))
+    return AskedAgain(tuple(held), error, before, len(asked.held_out) - len(allowed), place.kind)
 
 
 def _check_size(place: Place, model: DeviceModel) -> None:

@@ -66,3 +66,5 @@ class ProbeAnswer:
     """How long the target was measured."""
     most_chunk_bytes: int = 0
     """What was found holds if chunks are no larger, as the target has no room to see that; 0 of a large one."""
+    kind: Literal["block", "file", "sim"] = "block"
+    """What was probed: only a block device may be given up, and a simulated array may always be written."""
