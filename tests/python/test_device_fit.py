@@ -34,6 +34,7 @@ from raidlab.measure.fit import (
     FitRequest,
     FittedDevice,
     _not_stored,
+    described,
     fit_kept,
     fit_model,
     fitted_device,
@@ -622,6 +623,30 @@ def test_a_device_is_asked_again_at_its_target(tmp_path: Path, stated: float, co
     (tmp_path / "disk").write_bytes(bytes(1 << 20))
     other = CliRunner().invoke(app, words)
     assert isinstance(other.exception, InputError) and "is not the device that was fitted" in str(other.exception)
+
+
+def test_another_kind_of_target_is_not_the_device_that_was_fitted(tmp_path: Path) -> None:
+    (tmp_path / "disk").write_bytes(bytes(1 << 24))
+    device, figure = tmp_path / "mine.toml", '[[held_out]]\nname = "reads"\nvalue = 1e7\nunit = "IOPS"\n'
+    figure += 'read = 1.0\nsize = 4096\naddress = "random"\ndepth = 1\n'
+
+    def asked(kind: str, target: str | Path) -> str:
+        # As a fit describes it.
+        source = f"raidlab device fit, {described(Place('/dev/of-mine', kind, 1 << 24))}, on 2026-01-01, in 20s, seed 1"
+        device.write_text(f'{_AGAIN.format(stated=50.0)}\n{figure}source = "{source}"\n')
+        status, _, errors = command("device", "validate", device, "--on", target, "--budget", "1ms")
+        assert status == 2
+        return " ".join(errors.split())
+
+    assert f"--on: '{tmp_path}': is a directory, and what was fitted is a block device; accepted: a block" in asked(
+        "block", tmp_path
+    )
+    assert "is a file, and what was fitted is memory; accepted: memory" in asked("memory", tmp_path / "disk")
+    assert "is memory, and what was fitted is a directory; accepted: a file or a directory" in asked(
+        "directory", "memory"
+    )
+    # Not too early, but too short.
+    assert asked("directory", tmp_path / "disk").startswith("--budget")
 
 
 def test_a_fit_that_is_far_off_is_a_file_that_can_be_read(known: FittedDevice) -> None:

@@ -431,14 +431,11 @@ def _validate_again(device: str, target: str, destroy: Sequence[str], budget: st
     from raidlab.study.units import TIME_ACCEPTED, parse_time_ns
 
     model = load(device)
-    held_out = {
-        as_situation(one.read, one.address, one.size, one.depth, one.span): one.value
-        for one in published_figures(model)[len(model.published) :]
-        if one.unit == "IOPS"
-    }
-    asked = AgainRequest(
-        model, held_out, target, parse_with(parse_time_ns, "--budget", budget, TIME_ACCEPTED), destroy, seed
-    )
+    figures = [one for one in published_figures(model)[len(model.published) :] if one.unit == "IOPS"]
+    held_out = {as_situation(one.read, one.address, one.size, one.depth, one.span): one.value for one in figures}
+    budget_ns = parse_with(parse_time_ns, "--budget", budget, TIME_ACCEPTED)
+    source = figures[0].source if figures else ""
+    asked = AgainRequest(model, held_out, target, budget_ns, destroy, seed, source)
     stop = StopFlag()
     try:
         found = ask_again(asked, progress=progress_on(sys.stderr), stop=stop)

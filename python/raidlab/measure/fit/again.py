@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from raidlab.errors import InputError
-from raidlab.measure.fit import DRIFT_REFUSED, may_write, measured_samples, member_of
+from raidlab.measure.fit import DRIFT_REFUSED, kind_described, may_write, measured_samples, member_of
 from raidlab.measure.fit.held_out import SURE, HeldOut, most_by_chance, predicted
 from raidlab.measure.fit.situations import Situation, slots
 from raidlab.measure.fit.subject import TargetSubject
@@ -44,6 +44,8 @@ class AgainRequest:
     destroy: Sequence[str] = ()
     """The device, once more, if it may be overwritten."""
     seed: int = 0
+    source: str = ""
+    """Of what that was measured, as its file says it."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ def ask_again(asked: AgainRequest, *, progress: Progress | None = None, stop: St
     except InputError as wrong:
         raise InputError([replace(one, where=one.where.replace("TARGET", "--on")) for one in wrong.problems]) from None
     place = target.places[0]
+    _check_kind(place, asked.source)
     _check_size(place, model)
     allowed = [one for one in asked.held_out if one.op == "read" or may_write(place)]
     plan = slots(allowed, asked.budget_ns, asked.seed)
@@ -177,6 +180,20 @@ def ask_again(asked: AgainRequest, *, progress: Progress | None = None, stop: St
     held = predicted(model.parameters, together(samples), asked.seed)
     before = tuple(asked.held_out[one.situation] for one in held)
     return AskedAgain(tuple(held), error, before, len(asked.held_out) - len(allowed), place.kind)
+
+
+_IN_FILES = ("file", "directory")
+_KINDS = {"block": "a block device", "directory": "a directory", "file": "a file", "memory": "memory"}
+
+
+def _check_kind(place: Place, source: str) -> None:
+    """Refuse what cannot be the device that was fitted, such as a directory of a file system on it."""
+    fitted = kind_described(source)
+    if fitted is None or fitted == place.kind or {fitted, place.kind} == set(_IN_FILES):
+        return
+    message = f"is {_KINDS[place.kind]}, and what was fitted is {_KINDS[fitted]}"
+    accepted = "a file or a directory" if fitted in _IN_FILES else _KINDS[fitted]
+    raise InputError.one("--on", message, value=f"'{place.word}'", accepted=accepted)
 
 
 def _check_size(place: Place, model: DeviceModel) -> None:
