@@ -137,8 +137,11 @@ class Directory:
         return self.path / name
 
     @contextmanager
-    def replacing(self, name: str) -> Iterator[BufferedRandom]:
-        """A new file to write and read, for which a name stands once the context has ended well."""
+    def replacing(self, name: str, *, is_new: bool = False) -> Iterator[BufferedRandom]:
+        """A new file to write and read, for which a name stands once the context has ended well.
+
+        With ``is_new`` nothing may have that name by then: raises `FileExistsError`.
+        """
         unfinished = f"{_single(name)}.{secrets.token_hex(4)}.new"
         try:
             with os.fdopen(self.create_file(unfinished), "w+b") as file:
@@ -146,6 +149,9 @@ class Directory:
                 yield file
                 file.flush()
                 sync(file.fileno())
+            if is_new:
+                # Not by a link, which some file systems do not have: of two who take the name, one is refused.
+                os.close(self.create_file(name))
             os.rename(unfinished, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         except BaseException as error:
             with suppress(OSError):
@@ -261,10 +267,11 @@ class Directory:
         return OSError(error.errno, said, str(self.path / name))
 
 
-def write_file(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes, *, is_new: bool = False) -> None:
     """Write a file that the user has named: whole or not at all, through links as the user has set them.
 
-    A terminal or FIFO (``/dev/stdout``) is written as it is; a block device never is.
+    A terminal or FIFO (``/dev/stdout``) is written as it is; a block device never is. With ``is_new`` a file that is
+    there by now stays: raises `FileExistsError`.
     """
     real = Path(os.path.realpath(path))
     if real.is_block_device():
@@ -272,8 +279,8 @@ def write_file(path: Path, content: bytes) -> None:
     if path.exists() and not real.is_file():
         path.write_bytes(content)
         return
-    with Directory.open(real.parent) as directory:
-        directory.replace(real.name, content)
+    with Directory.open(real.parent) as directory, directory.replacing(real.name, is_new=is_new) as file:
+        file.write(content)
 
 
 def sync(descriptor: int) -> None:

@@ -210,11 +210,18 @@ def test_a_model_that_misses_is_told_so(tmp_path: Path) -> None:
     file = tmp_path / "slow.toml"
     device = 'kind = "fixed"\ncapacity_bytes = 1073741824\nread_us = 1000.0\nwrite_us = 1000.0\n'
     file.write_text(device + FIGURE.replace("1500", "2000"), encoding="utf-8")
-    out = command("validate", file)[1]
+    status, out, _ = command("validate", file)
     assert "-50.0 % MISS" in out
     assert "source: a leaflet" in out
+    assert (status, "Validation failed: 1 of 1 figures published beyond 'at most'." in out) == (3, True)
+    status, out, _ = command("validate", file, "--json")
+    assert (status, json.loads(out)["failures"]) == (3, ["1 of 1 figures published beyond 'at most'"])
+    # A figure that no fit has held out is missed by no chance.
+    file.write_text(device + FIGURE.replace("1500", "2000").replace("published", "held_out"), encoding="utf-8")
+    assert command("validate", file)[0] == 3
     file.write_text(device + FIGURE.replace("1500", "1000"), encoding="utf-8")
-    assert "MISS" not in command("validate", file)[1]
+    status, out, _ = command("validate", file)
+    assert (status, "MISS" in out, "Validation" in out) == (0, False, False)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ from typer.testing import CliRunner
 from raidlab import _core
 from raidlab.api import analyse, run_study
 from raidlab.cli.app import app
+from raidlab.cli.run import say_fits
 from raidlab.devices.published import PublishedFigure, compare_published
 from raidlab.directory import write_file
 from raidlab.errors import InputError, RaidlabError
@@ -32,6 +34,7 @@ from raidlab.measure.fit import (
     FitRequest,
     FittedDevice,
     _not_stored,
+    described,
     fit_kept,
     fit_model,
     fitted_device,
@@ -39,7 +42,7 @@ from raidlab.measure.fit import (
 )
 from raidlab.measure.fit.again import AskedAgain
 from raidlab.measure.fit.buckets import Drain, device_buckets
-from raidlab.measure.fit.held_out import HeldOut, as_figure, predicted, stated_error_percent
+from raidlab.measure.fit.held_out import HeldOut, as_figure, as_situation, predicted, stated_error_percent
 from raidlab.measure.fit.kept import KeepingTimed, KeptList, KeptMeasurements, KeptTimed
 from raidlab.measure.fit.limits import RateLimit, relieved_mixes
 from raidlab.measure.fit.rotation import rotation_of
@@ -49,6 +52,7 @@ from raidlab.measure.fit.table import PROBABILITIES, Measured, Sample, quantiles
 from raidlab.measure.fit.timed import Numbers, TimedModel, TimedRequests, sector_of
 from raidlab.measure.fit.traced import fit_trace
 from raidlab.measure.places import Place
+from raidlab.results import Run
 from raidlab.results.answer import CellAnswer
 from raidlab.run.progress import Silent
 from raidlab.run.volumes import usable_bytes
@@ -165,6 +169,10 @@ def test_what_was_kept_fits_the_same_device(known: FittedDevice, tmp_path: Path)
     status, text, errors = command("device", "fit", "--from", probe, "--out", out)
     assert status == 0, errors
     assert "held out and predicted" in text
+    worst = max(abs(one.rate_error_percent) for one in known.held_out)
+    said = " ".join(text.split())
+    assert f"The file states an error of {known.error_percent:.1f} %: of what was not measured, " in said
+    assert f"the worst is {worst:.1f} % off." in said
     assert out.read_text(encoding="utf-8") == toml_text(known.document)
     # Another number in what was kept is another device.
     longer = [
@@ -189,6 +197,24 @@ def test_nothing_that_is_there_is_overwritten(known: FittedDevice, tmp_path: Pat
     status, _, errors = command("device", "fit", "memory", "--keep", out)
     assert status == 2 and "is there already" in " ".join(errors.split()), errors
     assert out.read_text() == "precious" and probe.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--out", "--keep"])
+def test_what_another_fit_has_written_meanwhile_stays_and_nothing_is_lost(
+    known: FittedDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    taken, other = tmp_path / "taken", tmp_path / "other"
+
+    def fit(_asked: FitRequest, **_: object) -> FittedDevice:
+        taken.write_text("of another fit")
+        return known
+
+    monkeypatch.setattr("raidlab.measure.fit.fit_target", fit)
+    others = {"--out": "--keep", "--keep": "--out"}
+    status, text, errors = command("device", "fit", "memory", option, taken, others[option], other)
+    assert status == 1 and f"{option}: '{taken}': is there by now, and is not overwritten" in errors, errors
+    assert taken.read_text() == "of another fit"
+    assert text == toml_text(known.document)
 
 
 def test_no_block_device_is_written_for_a_file(
@@ -288,7 +314,23 @@ def test_a_trace_is_fitted_by_half_and_predicted_by_half(tmp_path: Path) -> None
     status, _, errors = command("run", study, "--out", tmp_path / "runs")
     assert status == 0, errors
     said = " ".join(errors.split())
-    assert said.count("missed what was held out") == 1 and "the device of " in said
+    assert said.count("missed what was held out") == 1 and "note: the device 'mine' used by sim was fitted" in said
+
+
+def test_a_device_of_several_targets_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    fit = {"fit": {"error_percent": 40.0}}
+    devices = {"emulated": {"name": "mine"}, "sim": {"name": "mine"}}
+    facts = {"devices": devices, "sheets": {"emulated": fit, "sim": fit}}
+    facts |= {"array_devices": {"fast": {"name": None}}, "array_sheets": {"fast": fit}}
+    run = SimpleNamespace(facts=facts, cells={"target": ["sim", "sim", "emulated"]})
+    say_fits(cast(Run, run))
+    several, alone = capsys.readouterr().err.splitlines()
+    assert several.startswith("note: the device 'mine' used by emulated and sim was fitted, and its model missed")
+    assert alone.startswith("note: the device used by fast was fitted, and its model missed")
+    # One that no target of this run has is not asked about.
+    run.cells["target"] = ["sim"]
+    say_fits(cast(Run, run))
+    assert "used by sim was fitted" in capsys.readouterr().err
 
 
 def test_a_trace_that_does_not_tell_is_refused(tmp_path: Path) -> None:
@@ -315,6 +357,7 @@ def test_what_no_fit_has_kept_is_refused(known: FittedDevice, tmp_path: Path) ->
         ((), "TARGET"),
         (("memory", "--from", probe), "TARGET"),
         (("--from", probe, "--budget", "20s"), "--budget"),
+        (("--from", probe, "--file-size", "64MiB"), "--file-size: does not go with --from"),
         (("--from", probe, "--kind", "hdd"), "no single reads were kept"),
         (("--from", probe, "--trace", "x.trace"), "does not go with --trace"),
         (("--from", tmp_path / "none.parquet"), "cannot be read"),
@@ -352,7 +395,7 @@ def test_a_file_is_fitted_and_the_device_serves_in_a_study(tmp_path: Path, monke
     assert {row["op"] for row in document["measured"]} == {"read"}
     assert document["fit"]["requests"] > 0
     status, text, errors = command("device", "validate", out, "--json")
-    assert status == 0, errors
+    assert status == (3 if json.loads(text)["failures"] else 0), errors
     assert len(json.loads(text)["figures"]) == len(document["held_out"]) >= 4
     assert json.loads(text)["fit"] == document["fit"]
     study = tmp_path / "study.toml"
@@ -385,6 +428,17 @@ def test_what_cannot_be_fitted_is_refused_before_it_begins(tmp_path: Path) -> No
         (("memory", "--budget", "1s"), "--budget"),
         (("memory", "--budget", "soon"), "--budget"),
         (("memory", "--destroy", small), "--destroy"),
+        (
+            (small, "--file-size", "64MiB"),
+            f"--file-size: '64 MiB': is the size of the file made in a directory, and '{small}' is none; accepted: a "
+            "directory, or no --file-size",
+        ),
+        (("memory", "--file-size", "64MiB"), "--file-size"),
+        (("memory", "--name", "a\nb"), "--name: 'a\\nb': has a control character (U+000A); accepted: one line of text"),
+        (("memory", "--name", "a\x1b[31m"), "--name: 'a\\x1b[31m': has a control character (U+001B)"),
+        (("memory", "--name", "a\udcff"), "--name: 'a\\udcff': is not UTF-8"),
+        (("memory", "--out", tmp_path / "a\nb.toml"), "--out"),
+        ((tmp_path / "a\nb",), "has a control character"),
         (("memory", "--out", tmp_path / "nowhere" / "x.toml"), "--out"),
         ((tmp_path / "none",), "directory or device; accepted: a file, a directory, a block device or memory"),
     ):
@@ -555,7 +609,7 @@ def test_a_device_is_asked_again_at_its_target(tmp_path: Path, stated: float, co
     done = CliRunner().invoke(app, [*words, "--budget", "2s"])
     assert done.exit_code == code, done.output
     assert ("It has changed: 0 of 4" if code else "4 of 4") in " ".join(done.output.split())
-    assert "1 write and were left out" in " ".join(done.output.split())
+    assert "1 write and were left out: a file is only read" in " ".join(done.output.split())
     # Of a file that is as far off no change of single situations shows, and four are too few for one of all.
     assert "of smaller changes only one of 20 % or more" in " ".join(done.output.split())
     for more in (("--trace", "x"), ("--on", "nowhere")):
@@ -571,9 +625,42 @@ def test_a_device_is_asked_again_at_its_target(tmp_path: Path, stated: float, co
     assert isinstance(other.exception, InputError) and "is not the device that was fitted" in str(other.exception)
 
 
+def test_another_kind_of_target_is_not_the_device_that_was_fitted(tmp_path: Path) -> None:
+    (tmp_path / "disk").write_bytes(bytes(1 << 24))
+    device, figure = tmp_path / "mine.toml", '[[held_out]]\nname = "reads"\nvalue = 1e7\nunit = "IOPS"\n'
+    figure += 'read = 1.0\nsize = 4096\naddress = "random"\ndepth = 1\n'
+
+    def asked(kind: str, target: str | Path) -> str:
+        # As a fit describes it.
+        source = f"raidlab device fit, {described(Place('/dev/of-mine', kind, 1 << 24))}, on 2026-01-01, in 20s, seed 1"
+        device.write_text(f'{_AGAIN.format(stated=50.0)}\n{figure}source = "{source}"\n')
+        status, _, errors = command("device", "validate", device, "--on", target, "--budget", "1ms")
+        assert status == 2
+        return " ".join(errors.split())
+
+    assert f"--on: '{tmp_path}': is a directory, and what was fitted is a block device; accepted: a block" in asked(
+        "block", tmp_path
+    )
+    assert "is a file, and what was fitted is memory; accepted: memory" in asked("memory", tmp_path / "disk")
+    assert "is memory, and what was fitted is a directory; accepted: a file or a directory" in asked(
+        "directory", "memory"
+    )
+    # Not too early, but too short.
+    assert asked("directory", tmp_path / "disk").startswith("--budget")
+
+
 def test_a_fit_that_is_far_off_is_a_file_that_can_be_read(known: FittedDevice) -> None:
     figure = PublishedFigure.model_validate(as_figure(known.held_out[0], "raidlab device fit", 119.4))
     assert figure.tolerance_percent == 100
+
+
+def test_a_situation_comes_back_from_the_figure_that_it_is_written_as(known: FittedDevice) -> None:
+    for one in known.held_out:
+        figure = PublishedFigure.model_validate(as_figure(one, "raidlab device fit", 10.0))
+        found = as_situation(figure.read, figure.address, figure.size, figure.depth, figure.span)
+        assert found == one.situation
+    assert {one.situation.op for one in known.held_out} == {"read", "write", "mixed"}
+    assert min(one.situation.span for one in known.held_out) < 1
 
 
 def test_bad_rows_are_named_by_the_engine(known: FittedDevice) -> None:
@@ -617,9 +704,26 @@ def test_a_fit_that_missed_is_not_believed_without_a_word(known: FittedDevice, t
     assert status == 0, errors
     assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
     status, text, errors = command("device", "validate", device)
-    assert status == 0, errors
-    assert f"is what its fit states of itself: throughputs within {error:.1f} %" in " ".join(text.split())
+    assert status == (3 if error > 15 else 0), errors
+    assert (f"Validation failed: its fit states an error of {error:.3g} %" in " ".join(text.split())) == (error > 15)
+    assert f"the model gives the throughput of nine turns in ten within {error:.1f} %" in " ".join(text.split())
     assert ("missed what was held out" in " ".join(errors.split())) == (error > 15)
+
+
+@pytest.mark.parametrize(("wrong", "status"), [(4, 0), (5, 3)])
+def test_more_of_what_was_held_out_than_chance_has_fails(
+    known: FittedDevice, tmp_path: Path, wrong: int, status: int
+) -> None:
+    """Of twelve as many as four are beyond a stated error that one in ten is beyond, with 99 %."""
+    figures = [{**one, "tolerance_percent": 10.0} for one in cast(list[dict[str, Any]], known.document["held_out"])]
+    assert len(figures) == 12
+    figures[:wrong] = [{**one, "value": 2 * one["value"]} for one in figures[:wrong]]
+    device = tmp_path / "mine.toml"
+    device.write_text(toml_text({**known.document, "held_out": figures}), encoding="utf-8")
+    found, text, errors = command("device", "validate", device)
+    assert (found, text.count("MISS")) == (status, wrong), errors
+    failed = f"Validation failed: {wrong} of 12 figures held out beyond 'at most' (chance has up to 4)."
+    assert (failed if status else "Validation passed: no more of what its fit held out") in " ".join(text.split())
 
 
 @pytest.mark.parametrize(

@@ -479,6 +479,16 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path, monkeypatc
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"before"]
 
 
+def test_of_two_who_write_one_new_file_the_second_is_refused(tmp_path: Path) -> None:
+    """Both found the name free when they began."""
+    with Directory.open(tmp_path) as folder, pytest.raises(FileExistsError), folder.replacing("a", is_new=True) as file:
+        file.write(b"second")
+        write_file(tmp_path / "a", b"first", is_new=True)
+    with pytest.raises(FileExistsError):
+        write_file(tmp_path / "a", b"third", is_new=True)
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"first"]
+
+
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0b"])
 def test_a_name_with_a_way_in_it_is_none(name: str, tmp_path: Path) -> None:
     with Directory.open(tmp_path) as folder, pytest.raises(OSError, match="is no name of a file"):

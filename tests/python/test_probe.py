@@ -150,6 +150,18 @@ def test_a_small_target_is_asked_for_larger_chunks_of_fewer_members() -> None:
     assert "among" not in sentence(few)
 
 
+def test_writes_are_asked_for_as_the_target_may_be_written() -> None:
+    asked = ProbeAnswer("box", "members unknown", needs=("--destroy", "--member"), notes=("a test",))
+    said = "Cannot tell: a test. This needs writes ({}) or what its members are (--member"
+    for kind, words in (
+        ("block", "--destroy box, which destroys what is on it"),
+        ("file", "of a block device, with --destroy; a file is only read"),
+        ("sim", "--destroy sim"),
+    ):
+        assert sentence(replace(asked, kind=kind)).startswith(said.format(words))
+    assert probed(RAID5, "fixed-100us", known=False).kind == "sim"
+
+
 def test_it_leaves_off_between_two_predictions() -> None:
     """Where nothing explains what was measured, thousands of them follow the last test."""
     predictor = Predictor(device("fixed-100us").parameters, rotating=False, stop=lambda: True)
@@ -267,6 +279,8 @@ def test_a_file_is_probed_and_only_read(tmp_path: Path) -> None:
         "a cache answers",
         "members unknown",
     )
+    assert "--destroy box.img" not in answer["sentence"]
+    assert ("a file is only read" in answer["sentence"]) == ("--destroy" in answer["needs"])
     assert data.stat().st_mtime_ns == before
 
 

@@ -236,16 +236,21 @@ def _resumed_run(run: str, study: str | None, out: str, options: _RunOptions) ->
 def say_fits(run: Run) -> None:
     """Say of which fitted devices the validation failed."""
     from raidlab.cli.terminal import say
+    from raidlab.report.answer import listed
     from raidlab.study.device import fit_warning
 
-    sheets = {**run.facts.get("sheets", {}), **run.facts.get("array_sheets", {})}
-    # The same device may stand for several targets.
-    users: dict[str, list[str]] = {}
-    for name, sheet in sheets.items():
+    facts = run.facts
+    devices = {**facts["devices"], **facts.get("array_devices", {})}
+    # A study's device is that of every target that it may be run on.
+    ran = set(run.cells["target"])
+    sheets = {target: sheet for target, sheet in facts.get("sheets", {}).items() if target in ran}
+    # The same device may stand for several targets, or arrays.
+    users: dict[tuple[str | None, str], list[str]] = {}
+    for user, sheet in {**sheets, **facts.get("array_sheets", {})}.items():
         if (warning := fit_warning("", sheet.get("fit", {}))) is not None:
-            users.setdefault(warning, []).append(name)
-    for warning, names in users.items():
-        say(f"note: the device of {' and '.join(names)}{warning}")
+            users.setdefault((devices[user].get("name"), warning), []).append(user)
+    for (name, warning), names in users.items():
+        say(f"note: the device{'' if name is None else f' {name!r}'} used by {listed(names)}{warning}")
 
 
 def say_failure(run: Run) -> None:

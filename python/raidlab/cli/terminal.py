@@ -123,14 +123,17 @@ def writing(option: str, place: object) -> Iterator[None]:
         raise InputError.one(option, f"cannot be written: {error.strerror}", value=f"'{place}'") from None
 
 
-def check_new_file(option: str, place: str | None) -> None:
+def check_new_file(option: str, place: str | None, other: str | None = None) -> None:
     """Refuse, before minutes of work, a file that could not be written after them, or that is somebody's.
 
-    A terminal or FIFO (``/dev/stdout``) may be there.
+    ``other``: another file that will be written by then. A terminal or FIFO (``/dev/stdout``) may be there.
     """
     if place is None:
         return
     path = Path(place)
+    if other is not None and path.resolve() == Path(other).resolve():
+        message = "is to be written for another option, too"
+        raise InputError.one(option, message, value=f"'{place}'", accepted="another new file")
     if path.is_block_device():
         raise RefusedError(f"{option}: '{place}': is a block device; only a new file is written here")
     accepted = "a new file in a directory of yours"
@@ -138,6 +141,18 @@ def check_new_file(option: str, place: str | None) -> None:
         raise InputError.one(option, "is there already, and is not overwritten", value=f"'{place}'", accepted=accepted)
     if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise InputError.one(option, "cannot be written", value=f"'{place}'", accepted=accepted)
+
+
+def write_new_file(option: str, place: str, content: bytes) -> None:
+    """Write what `check_new_file` let pass; what somebody else has made there meanwhile stays."""
+    from raidlab.directory import write_file
+
+    try:
+        write_file(Path(place), content, is_new=True)
+    except FileExistsError:
+        raise OutputError(f"{option}: '{place}': is there by now, and is not overwritten") from None
+    except OSError as error:
+        raise OutputError(f"{option}: '{place}': cannot be written: {error.strerror}") from None
 
 
 @contextmanager

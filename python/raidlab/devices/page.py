@@ -15,8 +15,6 @@ import altair as alt
 from raidlab.devices.alone import PERCENTILES, SMALL_BYTES, Alone, alone
 from raidlab.devices.catalogue import DeviceFacts, describe, load, short_value
 from raidlab.devices.published import ComparedFigure, compare_published, published_figures
-from raidlab.directory import Directory
-from raidlab.errors import OutputError
 from raidlab.reading import Plain
 from raidlab.report.figures.chart import (
     Axes,
@@ -53,17 +51,6 @@ class DevicePage:
     alone: Alone
     figures: Sequence[Figure]
     warning: str | None
-
-
-def write_device_page(device: str, out: Path, seed: int = 1) -> DevicePage:
-    """Simulate a device by itself and write its page, one file that needs nothing else."""
-    page = device_page(device, seed)
-    try:
-        with Directory.open(out.parent) as folder:
-            folder.replace(out.name, render_device_page(page, seed).encode())
-    except OSError as error:
-        raise OutputError(f"{error.filename or out}: cannot be written: {error.strerror}") from None
-    return page
 
 
 def device_page(device: str, seed: int = 1) -> DevicePage:

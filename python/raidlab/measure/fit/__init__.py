@@ -77,6 +77,9 @@ DRIFT_WARNED, DRIFT_REFUSED = 5.0, 20.0
 
 
 FitKind = Literal["auto", "hdd", "table"]
+# What the source of a figure that is held out begins with; what it is of follows.
+FIGURE_SOURCE = "raidlab device fit, "
+_FILE_BYTES = 512 * 1024**2
 # What the mechanics of a disk take: some 20,000 reads one after another.
 DISK_NS = 480_000_000_000
 
@@ -90,8 +93,8 @@ class FitRequest:
     quick: bool = False
     destroy: Sequence[str] = ()
     """The device, once more, if it may be overwritten."""
-    file_bytes: int = 512 * 1024**2
-    """The size of the file made in a directory."""
+    file_bytes: int | None = None
+    """The size of the file made in a directory, 512 MiB if left out; of no other target."""
     seed: int = 1
     name: str = ""
     """What the device is called; its target if left out."""
@@ -153,9 +156,13 @@ def fit_target(asked: FitRequest, *, progress: Progress | None = None, stop: Sto
         ("file", "directory", "block", "memory"),
         otherwise="is no device that could be fitted",
         accepted=f"a file, a directory, a block device or memory, of {format_bytes(least_bytes(asked.quick))} or more",
-        file_bytes=asked.file_bytes,
+        file_bytes=asked.file_bytes or _FILE_BYTES,
     )
     place = target.places[0]
+    if asked.file_bytes is not None and place.kind != "directory":
+        message = f"is the size of the file made in a directory, and '{place.word}' is none"
+        accepted = "a directory, or no --file-size"
+        raise InputError.one("--file-size", message, value=f"'{format_bytes(asked.file_bytes)}'", accepted=accepted)
     stop = stop or StopFlag()
     progress = progress or Silent()
     took = format_time_ns(asked.budget_ns)
@@ -358,10 +365,17 @@ def drained(subject: FitSubject, time_ns: int, before: int, before_ns: int, prog
     return Drain(before, before_ns, tuple(ends), tuple(counts))
 
 
+_WHAT = {"directory": "a file in", "file": "the file", "block": "the device", "memory": "the target"}
+
+
 def described(place: Place) -> str:
     """A target in words."""
-    what = {"directory": "a file in", "file": "the file", "block": "the device", "memory": "the target"}[place.kind]
-    return f"{what} {place.word} ({format_bytes(place.used_bytes)})"
+    return f"{_WHAT[place.kind]} {place.word} ({format_bytes(place.used_bytes)})"
+
+
+def kind_described(source: str) -> str | None:
+    """Of which kind of target a figure of a fit is, by its source; None of what was no target."""
+    return next((kind for kind, what in _WHAT.items() if source.startswith(f"{FIGURE_SOURCE}{what} ")), None)
 
 
 def measured_samples(
@@ -475,7 +489,7 @@ def fitted_device(
     # A task of two requests is no figure of the form that validation takes.
     tolerance = max(1.0, round(found.error_percent, 1))
     device["held_out"] = [
-        as_figure(one, f"raidlab device fit, {source}", tolerance, timed=remembers(given.device)) for one in held
+        as_figure(one, f"{FIGURE_SOURCE}{source}", tolerance, timed=remembers(given.device)) for one in held
     ]
     device["fit"] = {
         "error_percent": round(found.error_percent, 2),

@@ -14,11 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-import numpy as np
-
 from raidlab.errors import InputError
-from raidlab.measure.fit import DRIFT_REFUSED, may_write, measured_samples, member_of
-from raidlab.measure.fit.held_out import STATED_SHARE, HeldOut, predicted
+from raidlab.measure.fit import DRIFT_REFUSED, kind_described, may_write, measured_samples, member_of
+from raidlab.measure.fit.held_out import SURE, HeldOut, most_by_chance, predicted
 from raidlab.measure.fit.situations import Situation, slots
 from raidlab.measure.fit.subject import TargetSubject
 from raidlab.measure.fit.table import together
@@ -30,8 +28,6 @@ from raidlab.stats.special import binomial_cdf
 from raidlab.study.device import MOST_FIT_ERROR_PERCENT, DeviceModel, fit_error_percent
 from raidlab.study.units import format_bytes
 
-# So rarely is a device that is as it was called another one.
-_SURE = 0.99
 # What a target may hold more or less than the file says.
 _ANOTHER_SIZE = 0.01
 
@@ -48,6 +44,8 @@ class AgainRequest:
     destroy: Sequence[str] = ()
     """The device, once more, if it may be overwritten."""
     seed: int = 0
+    source: str = ""
+    """Of what that was measured, as its file says it."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +59,8 @@ class AskedAgain:
     """What was measured of each when it was fitted."""
     left_out: int = 0
     """Situations with writes, which the target may not be given."""
+    kind: str = "block"
+    """Of the target."""
 
     @property
     def beyond(self) -> tuple[HeldOut, ...]:
@@ -70,8 +70,7 @@ class AskedAgain:
     @property
     def by_chance(self) -> int:
         """How many may be beyond of a device that is as it was, with 99 %."""
-        first, cdf = binomial_cdf(len(self.held), 1 - STATED_SHARE)
-        return first + int(np.searchsorted(cdf, _SURE))
+        return most_by_chance(len(self.held))
 
     @property
     def _ratios(self) -> list[float]:
@@ -90,7 +89,7 @@ class AskedAgain:
         if abs(self.rate_change_percent) < DRIFT_REFUSED or 2 * most <= len(moved):
             return False
         first, cdf = binomial_cdf(len(moved), 0.5)
-        return most > first and 2 * (1 - float(cdf[most - 1 - first])) < 1 - _SURE
+        return most > first and 2 * (1 - float(cdf[most - 1 - first])) < 1 - SURE
 
     @property
     def has_changed(self) -> bool:
@@ -171,6 +170,7 @@ def ask_again(asked: AgainRequest, *, progress: Progress | None = None, stop: St
     except InputError as wrong:
         raise InputError([replace(one, where=one.where.replace("TARGET", "--on")) for one in wrong.problems]) from None
     place = target.places[0]
+    _check_kind(place, asked.source)
     _check_size(place, model)
     allowed = [one for one in asked.held_out if one.op == "read" or may_write(place)]
     plan = slots(allowed, asked.budget_ns, asked.seed)
@@ -179,7 +179,21 @@ def ask_again(asked: AgainRequest, *, progress: Progress | None = None, stop: St
         samples = measured_samples(TargetSubject(member, asked.seed, stop), plan, progress or Silent(), "asking again")
     held = predicted(model.parameters, together(samples), asked.seed)
     before = tuple(asked.held_out[one.situation] for one in held)
-    return AskedAgain(tuple(held), error, before, len(asked.held_out) - len(allowed))
+    return AskedAgain(tuple(held), error, before, len(asked.held_out) - len(allowed), place.kind)
+
+
+_IN_FILES = ("file", "directory")
+_KINDS = {"block": "a block device", "directory": "a directory", "file": "a file", "memory": "memory"}
+
+
+def _check_kind(place: Place, source: str) -> None:
+    """Refuse what cannot be the device that was fitted, such as a directory of a file system on it."""
+    fitted = kind_described(source)
+    if fitted is None or fitted == place.kind or {fitted, place.kind} == set(_IN_FILES):
+        return
+    message = f"is {_KINDS[place.kind]}, and what was fitted is {_KINDS[fitted]}"
+    accepted = "a file or a directory" if fitted in _IN_FILES else _KINDS[fitted]
+    raise InputError.one("--on", message, value=f"'{place.word}'", accepted=accepted)
 
 
 def _check_size(place: Place, model: DeviceModel) -> None:

@@ -14,12 +14,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from raidlab.measure.fit.situations import Situation, Slot
+import numpy as np
+
+from raidlab.measure.fit.situations import Op, Situation, Slot
 from raidlab.measure.fit.subject import ModelSubject
 from raidlab.measure.fit.table import Measured, Sample, least_served, most_served, sample_of
 from raidlab.reading import Plain
+from raidlab.stats.special import binomial_cdf
 
 STATED_SHARE = 0.9
+# So rarely is a device that is as it was called another one.
+SURE = 0.99
 # As long as it takes: the virtual clock is cheap.
 _MODEL_NS = 3_600_000_000_000
 # Of a model with a memory (a cache, the credit of a limit), which is asked for no longer than the device was.
@@ -150,6 +155,12 @@ def stated_error_percent(held: Sequence[HeldOut]) -> float:
     return errors[min(rank, len(errors)) - 1]
 
 
+def most_by_chance(count: int) -> int:
+    """How many of so many are beyond the stated error with 99 %, of a device that is as its file says."""
+    first, cdf = binomial_cdf(count, 1 - STATED_SHARE)
+    return first + int(np.searchsorted(cdf, SURE))
+
+
 def as_figure(one: HeldOut, source: str, tolerance_percent: float, *, timed: bool = False) -> dict[str, Plain]:
     """A situation as `raidlab device validate` takes it, in the words of a published figure.
 
@@ -169,6 +180,14 @@ def as_figure(one: HeldOut, source: str, tolerance_percent: float, *, timed: boo
         "tolerance_percent": min(tolerance_percent, _MOST_TOLERANCE_PERCENT),
         **({"turns": [_asked_for(turn) for turn in one.measured.turns]} if timed else {}),
     }
+
+
+def as_situation(
+    read: float, address: Literal["random", "sequential"], size_bytes: int, depth: int, span: float
+) -> Situation:
+    """What `as_figure` made of a situation, back from the keys of the figure."""
+    ops: dict[float, Op] = {1.0: "read", 0.0: "write"}
+    return Situation(ops.get(read, "mixed"), address, size_bytes, depth, held_out=True, span=span)
 
 
 def _asked_for(turn: Sample) -> dict[str, Plain]:

@@ -106,14 +106,6 @@ class Situation:
         )
 
 
-def held_out_again(
-    read: float, address: Literal["random", "sequential"], size_bytes: int, depth: int, span: float
-) -> Situation:
-    """What was held out, in the words in which a device file has it."""
-    ops: dict[float, Op] = {1.0: "read", 0.0: "write"}
-    return Situation(ops.get(read, "mixed"), address, size_bytes, depth, held_out=True, span=span)
-
-
 @dataclass(frozen=True)
 class Slot:
     """One turn of a situation."""

@@ -18,6 +18,7 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from raidlab.errors import CellFailedError, InputError
 from raidlab.measure.execute import made_members
@@ -74,7 +75,8 @@ def probe_target(
     with catching_signals(stop), made_members([line], {line.name: {"kind": "member"}}) as members:
         subject = TargetBox(members[line.name][0], place.used_bytes, asked.seed, stop, slot_ns, tuple(destroy))
         try:
-            return Prober(subject, asked, progress or Silent(), stop).answer()
+            found = Prober(subject, asked, progress or Silent(), stop).answer()
+            return replace(found, kind="block" if place.kind == "block" else "file")
         except CellFailedError as error:
             raise line.error_at_target(error) from None
 
@@ -91,7 +93,7 @@ def probe_simulated(
     policy = policy_of_tree(tree, rotating=device.parameters["kind"] == "hdd")
     try:
         subject = simulated_box(tree, device.parameters, policy, asked.seed, cache)
-        return Prober(subject, asked, progress or Silent()).answer()
+        return replace(Prober(subject, asked, progress or Silent()).answer(), kind="sim")
     except CellFailedError as error:
         raise error.at(f"--sim: '{asked.title}'") from None
 

@@ -5,7 +5,7 @@ Invariant: whatever is said here is in the answer; no figure is worked out anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from raidlab.measure.probe.answer import ProbeAnswer, ProbeLine
 from raidlab.measure.probe.hypotheses import Hypothesis
@@ -15,9 +15,12 @@ from raidlab.study.units import format_bytes, format_time_ns
 
 # Of arrays that nothing told apart so many are named in a terminal; the document has them all.
 _SHOWN = 8
-_NEEDS = {
-    "--destroy": "writes (--destroy DEVICE, which destroys what is on it)",
-    "--member": "what its members are (--member DEVICE, a name or a file of 'raidlab device fit')",
+_MEMBER = "what its members are (--member DEVICE, a name or a file of 'raidlab device fit')"
+# By the kind of target.
+_WRITES = {
+    "block": "writes (--destroy {}, which destroys what is on it)",
+    "file": "writes (of a block device, with --destroy; a file is only read)",
+    "sim": "writes (--destroy sim)",
 }
 
 
@@ -36,14 +39,14 @@ def _named(answer: ProbeAnswer) -> str:
             "below it is not seen."
         )
     if answer.verdict == "members unknown":
-        return f"Cannot tell: {answer.notes[-1]}. This needs {needed(answer.needs)}."
+        return f"Cannot tell: {answer.notes[-1]}. This needs {needed(answer)}."
     first = answer.classes[0]
     if answer.verdict == "no known array":
         near = first.arrays[0].title
         return f"No known array: the nearest, {near}, leaves residuals of {first.chi2**0.5:.1f} sigma."
     if answer.verdict == "sure":
         return f"Sure ({_percent(first)}){_if_small(answer)}: {first.arrays[0].title}."
-    more = f": needs {needed(answer.needs)}" if answer.needs else ", whatever is asked"
+    more = f": needs {needed(answer)}" if answer.needs else ", whatever is asked"
     if answer.verdict == "sure of a class":
         one_of = f"that it is one of {len(first.arrays)}{_if_small(answer)}"
         return f"Sure ({_percent(first)}) {one_of}. Cannot tell {_either(first)}{more}."
@@ -57,9 +60,10 @@ def _if_small(answer: ProbeAnswer) -> str:
     return f", among arrays that can be seen in {format_bytes(seen_in)}" if seen_in else ""
 
 
-def needed(needs: Sequence[str]) -> str:
+def needed(answer: ProbeAnswer) -> str:
     """What would tell more, in words."""
-    return " or ".join(_NEEDS.get(one, one) for one in needs)
+    words = {"--destroy": _WRITES[answer.kind].format(answer.title), "--member": _MEMBER}
+    return " or ".join(words.get(one, one) for one in answer.needs)
 
 
 def _either(group: CandidateClass) -> str:
