@@ -66,7 +66,5 @@ class ProbeAnswer:
     """How long the target was measured."""
     seen_in_bytes: int = 0
     """The size of a target that is too small for some of the arrays asked for to be seen in; 0 of a large one."""
-    most_chunk_bytes: int = 0
-    """What was found holds if chunks are no larger, as the target has no room to see that; 0 of a large one."""
     kind: Literal["block", "file", "sim"] = "block"
     """What was probed: only a block device may be given up, and a simulated array may always be written."""
