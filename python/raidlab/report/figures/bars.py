@@ -167,8 +167,7 @@ def _chart(panel: _Bars, spec: StudyFigure, most: float) -> Chart:
         titles = [title for title in titles if any(mark.part == title for mark in parts)]
     scale = alt.Scale(domain=[0, most or 1.0], nice=False)
     place = names_at_left(names)
-    # What was printed has a legend of its own at the right of this one.
-    legend = alt.Legend(columns=1 if over else columns_for(colours)) if len(metrics) > 1 else None
+    legend = alt.Legend(columns=columns_for(colours)) if len(metrics) > 1 else None
     x = alt.X(
         "value:Q",
         title=axis_title(metrics),
