@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,16 @@ def test_the_report_names_the_limit(run: Run) -> None:
     page = write_report(run).read_text(encoding="utf-8")
     assert "The data path: what limits" in page
     assert '<td class="l">bus</td>' in page
+
+
+def test_parts_that_are_never_busy_have_no_column_and_are_named(tmp_path: Path) -> None:
+    spare = STUDY.replace('{ name = "switch", servers = 2 }', '{ name = "spare 1" }, { name = "spare 2" }')
+    paths = ", ".join(f'{{ station = "spare {one}", phase = "status", cost = "10us", on = "write" }}' for one in (1, 2))
+    text = re.sub(r"request_path = .*", f"request_path = [{paths}]", spare)
+    page = write_report(run_study(study(tmp_path, text), out=tmp_path / "runs")).read_text(encoding="utf-8")
+    table = page[page.index("The data path: what limits") :]
+    assert "Never busy, and without a column: &#39;spare 1&#39; to &#39;spare 2&#39;." in table
+    assert "<th>bus</th>" in table and "<th>spare 1</th>" not in table
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import altair as alt
 import pytest
 
 from raidlab.analysis.metrics import Analysis
@@ -18,9 +19,11 @@ from raidlab.published.compare import PublishedComparison, PublishedRow, compare
 from raidlab.published.compare.row import Published
 from raidlab.report.figures import Figure, make_figures
 from raidlab.report.figures.bars import labels_of
-from raidlab.report.figures.chart import Mark
-from raidlab.report.figures.printed_points import Printed, rows_named
+from raidlab.report.figures.chart import Axes, Mark, colour_and_shape, layered, point_layer, upward
+from raidlab.report.figures.figure import Panel, length
+from raidlab.report.figures.printed_points import Printed, hollow_layers, rows_named
 from raidlab.report.figures.quantities import bars_chart
+from raidlab.report.figures.style import CHART_WIDTH
 from raidlab.study import load_study
 from raidlab.study.figure import StudyFigure
 from raidlab.study.load import load_study_text
@@ -384,3 +387,18 @@ def test_bars_have_as_many_decimals_as_were_printed() -> None:
     assert "0.950" in str(bars_chart(marks, over[:1], "MB/s", "Bang").to_dict())
     keys = {"number": "1", "title": "t", "draw": "bars", "workloads": ["w"]}
     assert labels_of(marks[:1], StudyFigure.model_validate(keys), [Mark("a", 1, label="1")]) == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    "names", [["one array on one", "one on each of two", "two on each of two"], ["4+p", "5+p", "8+p", "11+p"]]
+)
+def test_the_legend_of_what_was_printed_stands_below_the_other(names: list[str]) -> None:
+    """Beside it a chart would be wider than a phone, which shows what fits and cuts the rest."""
+    marks = [Mark(name, 50.0 + place, x=2048) for place, name in enumerate(names)]
+    colour, shape = colour_and_shape(names, names)
+    title = "throughput (MB/s of 2^20 bytes)"
+    axes = Axes(alt.X("x:Q", title="block (KiB), log scale"), upward(title), colour)
+    chart = layered([point_layer(marks, axes, shape), *hollow_layers(marks, axes, shape, title)], "read")
+    [svg] = Figure("own", "own", "", "", (Panel("read", chart),)).panel_svgs()
+    assert all(f">{name}</text>" in svg for name in (*names, "ours", "printed"))
+    assert length(svg, "width") <= CHART_WIDTH

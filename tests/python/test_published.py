@@ -773,6 +773,11 @@ def test_published_studies_map_every_claim(name: str) -> None:
     mapped = {*mapping.quantities.claim, *(set(mapping.quantities.conclusion) & {claim.id for claim in claims})}
     assert {claim.id for claim in claims if claim.checkable_by != "none"} <= mapped
     assert mapped <= {claim.id for claim in claims}
+    quantities = mapping.quantities
+    asked = {*quantities.conclusion, *(name for name, one in quantities.claim.items() if one.not_evaluated is None)}
+    named = {name for name, one in quantities.claim.items() if one.of}
+    # Of what is worked out the figures tell what it is; the rest has its name alone.
+    assert {claim.id for claim in claims} - asked <= named, "what no run could check is called something in words"
     for measure in mapping.quantities.measure.values():
         checked_measure(measure)
 

@@ -6,6 +6,7 @@ Invariant: nothing is worked out here but wording; shares and limits are those o
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from raidlab.analysis.metrics.utilisation import FLASH_PARTS, LIMIT_SHARE, MEMBE
 
 # Of so many parts at most a column each; what is busy least is left out first.
 _MOST_PARTS = 8
+# A smaller share would be written as 0.0 %.
+_LEAST_SHARE = 0.0005
+_NUMBER = re.compile(r"\d+")
 # What a sentence says of parts that no study names.
 _WORDS = {
     MEMBERS: "the busiest member",
@@ -46,7 +50,9 @@ class DataPath:
     sentence: str
     """What limited, in how many cases."""
     left_out: int
-    """How many parts have no column."""
+    """How many busy parts have no column."""
+    idle: list[str]
+    """The parts that have none because they were never busy; those that differ by a number alone are one."""
 
 
 def data_path(points: Iterable[Point]) -> DataPath | None:
@@ -63,8 +69,23 @@ def data_path(points: Iterable[Point]) -> DataPath | None:
     for row in rows:
         for name, part in row.parts.items():
             most[name] = max(most.get(name, 0.0), part.share)
-    ranked = sorted(most, key=lambda name: -most[name])
-    return DataPath(ranked[:_MOST_PARTS], rows, _sentence(rows), max(0, len(ranked) - _MOST_PARTS))
+    idle = [name for name, share in most.items() if share < _LEAST_SHARE]
+    ranked = sorted((name for name in most if name not in idle), key=lambda name: -most[name])
+    return DataPath(ranked[:_MOST_PARTS], rows, _sentence(rows), max(0, len(ranked) - _MOST_PARTS), _numbered(idle))
+
+
+def _numbered(names: list[str]) -> list[str]:
+    """Names in words; of those that differ by their first number alone the first and the last.
+
+    Examples
+    --------
+    >>> _numbered(["bus", "string 1 (1 disk)", "string 2 (1 disk)", "string 3 (1 disk)"])
+    ["'bus'", "'string 1 (1 disk)' to 'string 3 (1 disk)'"]
+    """
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(_NUMBER.sub("", name, count=1), []).append(part_words(name))
+    return [" to ".join(dict.fromkeys((each[0], each[-1]))) for each in alike.values()]
 
 
 def _sentence(rows: list[PathRow]) -> str:

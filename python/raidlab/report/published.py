@@ -28,11 +28,12 @@ from raidlab.published.compare import (
     held_words,
 )
 from raidlab.published.compare.clause import sentence_of
+from raidlab.published.compare.evaluate import NOT_GIVEN
 from raidlab.report.answer import listed, no_answer
 from raidlab.study.units import format_number
 
-# So many arrays are named that a target does not have; of more the rest is counted.
-_NAMED_ARRAYS = 4
+# So many arrays or workloads are named that a target does not have; of more the rest is counted.
+_FEW = 4
 # So many misses are named in the answer; the table below has all of them.
 NAMED = 5
 _OF_ITS_OWN = "What it printed in figures is of its own hardware, and stands beside what comes out here, below."
@@ -187,23 +188,39 @@ def unasked(analysis: Analysis, conclusions: Iterable[TargetConclusions]) -> lis
     """What could not be asked, by why: most often for an array that the target does not have."""
     found: list[Unasked] = []
     for one in conclusions:
-        here = {point.array for point in analysis.points if point.target == one.target}
+        points = [point for point in analysis.points if point.target == one.target]
+        here, ran = {point.array for point in points}, {point.workload for point in points}
         by_reason: dict[str, list[PublishedRow]] = {}
         missing: dict[str, None] = {}
+        # Of those that lack no array: workloads of which nothing was run, such as one of requests below a sector.
+        not_run: list[PublishedRow] = []
+        workloads: dict[str, None] = {}
         for row in one.rows:
             if not row.is_evaluated:
                 named = dict.fromkeys(str(measure["array"]) for measure in row.measures if "array" in measure)
                 # A pattern is of several arrays, and has none only where nothing fits it.
                 absent = [name for name in named if not any(fnmatchcase(array, name) for array in here)]
+                asked = [measure.get(key) for measure in row.measures for key in ("workload", "reference_workload")]
+                lacking = [name for name in map(str, filter(None, asked)) if name not in ran]
+                if lacking and not absent and row.note.startswith(NOT_GIVEN):
+                    not_run.append(row)
+                    workloads.update(dict.fromkeys(lacking))
+                    continue
                 by_reason.setdefault("" if absent else row.note, []).append(row)
                 missing.update(dict.fromkeys(absent))
         if "" in by_reason:
-            quoted = [f"'{name}'" for name in missing]
-            more = len(quoted) - _NAMED_ARRAYS
-            names = listed(quoted if more <= 1 else [*quoted[:_NAMED_ARRAYS], f"{more} others"], "or")
-            found.append(Unasked(one.target, f"it has no array {names}", by_reason.pop("")))
+            found.append(Unasked(one.target, f"it has no array {_first_of(missing)}", by_reason.pop("")))
+        if not_run:
+            found.append(Unasked(one.target, f"nothing was run of {_first_of(workloads)}", not_run))
         found += [Unasked(one.target, why, rows) for why, rows in by_reason.items()]
     return found
+
+
+def _first_of(names: Iterable[str]) -> str:
+    """Names in quotes; of many the first, and how many others there are."""
+    quoted = [f"'{name}'" for name in names]
+    more = len(quoted) - _FEW
+    return listed(quoted if more <= 1 else [*quoted[:_FEW], f"{more} others"], "or")
 
 
 def _near(rows: list[PublishedRow]) -> int:

@@ -168,6 +168,13 @@ def _own(
         yield Section(key_of("own", target), "The study's own figures", note=note, figures=found)
 
 
+def _plain_mb(analysis: Analysis) -> str:
+    """What MB are in tables, where the study's own figures have others."""
+    if not any((spec.unit or "").startswith("MB/s of ") for spec in analysis.run.study.figure):
+        return ""
+    return "MB are 10^6 bytes here; the study's figures and claims have its own."
+
+
 def _tables(analysis: Analysis, figures: list[Figure], target: str, findings: Sequence[Finding]) -> Iterator[Section]:
     for compare in analysis.run.study.compare:
         mine = analysis.compared(target, compare.group)
@@ -176,7 +183,7 @@ def _tables(analysis: Analysis, figures: list[Figure], target: str, findings: Se
             yield Section(
                 key=key_of(compare.group, target),
                 title=compare.title,
-                note=compare.note or "",
+                note=" ".join(filter(None, (compare.note, _plain_mb(analysis)))),
                 reference=compare.reference,
                 per=PER_WORDS[compare.per],
                 equal=compare.equal,
@@ -211,6 +218,7 @@ def _rest(analysis: Analysis, target: str) -> Iterator[Section]:
         yield Section(
             key=key_of("rest", target),
             title="Everything that was run" if not compared else "What is in no table",
+            note=_plain_mb(analysis),
             points=points,
             streams=streams,
             path=data_path(_heaviest(point for _, point in loose)),

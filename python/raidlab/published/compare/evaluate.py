@@ -50,6 +50,8 @@ from raidlab.study.words import is_simulated
 _NOT_CHECKABLE = "none"
 # What is so much a second is 0 where nothing was served.
 _RATES = ("MB/s", "1/s")
+# What the reason begins with where nothing was measured that a row asks for.
+NOT_GIVEN = "the run does not give"
 CLAIMS = "claims"
 DERIVED = "derived"
 
@@ -140,7 +142,8 @@ class Evaluation:
         """A row for each value and each order that a printed table has, line by line."""
         if columns.not_evaluated is not None:
             note = columns.not_evaluated
-            yield PublishedRow(table.name, table.name, "", Published(""), NOT_EVALUATED, table=table.name, note=note)
+            row = PublishedRow(table.name, table.name, "", Published(""), NOT_EVALUATED, table=table.name, note=note)
+            yield replace(row, of=f"{table_in_words(table.name)}, the whole table")
         for line in table.rows:
             keys = columns.keys_of(line)
             why = columns.skipped(keys)
@@ -169,6 +172,7 @@ class Evaluation:
         row = PublishedRow(
             text, order_id(table, text), order.holds.get(text, ""), Published(printed), "error", table=table
         )
+        row = replace(row, of=f"{column.replace('_', ' ')}: {text}")
         if (why := order.not_evaluated.get(text)) is not None:
             return replace(row, verdict=NOT_EVALUATED, note=why)
         if text not in order.holds:
@@ -205,7 +209,7 @@ class Evaluation:
                 least = min(least_of(measures, expression), value)
                 interval = interval_around(value, _of_each(expression, known), least)
         except NoReadingError as error:
-            return replace(row, verdict=NOT_EVALUATED, note=f"the run does not give: {error}")
+            return replace(row, verdict=NOT_EVALUATED, note=f"{NOT_GIVEN}: {error}")
         except DividesByZeroError as error:
             return replace(row, verdict=NOT_EVALUATED, note=f"cannot be told: {known.zeros(error.names)}")
         except ValueError as error:

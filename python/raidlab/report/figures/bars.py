@@ -40,7 +40,7 @@ from raidlab.report.figures.own import (
 )
 from raidlab.report.figures.printed_points import Printed, decimals_of, hollow_on_bars, in_words, labels_with
 from raidlab.report.figures.style import INK
-from raidlab.report.figures.words import interval_words, number, of_bars
+from raidlab.report.figures.words import fixed, interval_words, number, of_bars
 from raidlab.study.figure import StudyFigure
 
 KIND = "bars"
@@ -127,7 +127,7 @@ def labels_of(parts: list[Mark], spec: StudyFigure, over: Sequence[Mark] = ()) -
         values = {name: [sum(each)] for name, each in values.items()}
     decimals = decimals_of(values, over)
     return {
-        name: " and ".join(f"{value:,.{decimals}f}" for value in each if value) or "0" for name, each in values.items()
+        name: " and ".join(fixed(value, decimals) for value in each if value) or "0" for name, each in values.items()
     }
 
 
@@ -167,8 +167,7 @@ def _chart(panel: _Bars, spec: StudyFigure, most: float) -> Chart:
         titles = [title for title in titles if any(mark.part == title for mark in parts)]
     scale = alt.Scale(domain=[0, most or 1.0], nice=False)
     place = names_at_left(names)
-    # What was printed has a legend of its own at the right of this one.
-    legend = alt.Legend(columns=1 if over else columns_for(colours)) if len(metrics) > 1 else None
+    legend = alt.Legend(columns=columns_for(colours)) if len(metrics) > 1 else None
     x = alt.X(
         "value:Q",
         title=axis_title(metrics),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Point
-from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered_bars, names_at_left
+from raidlab.report.figures.chart import Mark, channel_by_name, columns_for, data_of, layered_bars, names_at_left
 from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.per_table import figure_per_table
 from raidlab.report.figures.style import PART_COLOURS
@@ -67,10 +67,11 @@ def _chart(marks: list[Mark], names: list[str], title: str) -> Chart:
     colours = dict(zip(PARTS.values(), PART_COLOURS, strict=True))
     present = [name for name in colours if any(mark.part == name and mark.value > 0 for mark in marks)]
     bars = alt.Chart(data_of(mark for mark in marks if mark.part in present)).mark_bar(height=18)
+    legend = alt.Legend(columns=columns_for(present))
     drawn = bars.encode(
         y=names_at_left(names),
         x=alt.X("value:Q", title="member time per request (ms)", stack="zero", axis=alt.Axis(tickCount=6)),
-        color=channel_by_name(alt.Color, "part", {name: colours[name] for name in present}),
+        color=channel_by_name(alt.Color, "part", {name: colours[name] for name in present}, legend),
         order=alt.Order("rank:Q"),
         description="tip:N",
     )

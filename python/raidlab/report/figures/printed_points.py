@@ -157,7 +157,7 @@ def told_apart(ours: str | None = INK) -> Any:
     """The legend of both, or of what was printed alone: a layer without marks."""
     words = {**({"ours": ours} if ours else {}), PRINTED: "transparent"}
     scale = alt.Scale(domain=list(words), range=list(words.values()))
-    legend = alt.Legend(title=None, columns=1, symbolType="circle", symbolStrokeColor=INK, symbolStrokeWidth=_WIDTH)
+    legend = alt.Legend(title=None, columns=2, symbolType="circle", symbolStrokeColor=INK, symbolStrokeWidth=_WIDTH)
     return (
         alt.Chart(alt.InlineData(values=[]))
         .mark_point(aria=False)

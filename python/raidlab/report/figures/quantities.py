@@ -27,7 +27,7 @@ from raidlab.report.figures.figure import Chart, Figure, Panel
 from raidlab.report.figures.own import ArrayLine, lines_of, own_figures, panels_of, source_of, span_of
 from raidlab.report.figures.printed_points import Printed, decimals_of, hollow_on_bars, in_words, labels_with
 from raidlab.report.figures.style import COLOURS
-from raidlab.report.figures.words import number, of_bars
+from raidlab.report.figures.words import fixed, number, of_bars
 from raidlab.study.figure import StudyFigure
 
 KIND = "quantities"
@@ -101,7 +101,7 @@ def bars_chart(
     names = list(dict.fromkeys(names or [mark.line for mark in marks]))
     decimals = decimals_of({mark.line: [mark.value] for mark in marks}, over)
     labels = dict.fromkeys(names, "not here") | {
-        mark.line: f"{mark.value:,.{decimals}f}{' ?' if mark.line in unsure else ''}" for mark in marks
+        mark.line: f"{fixed(mark.value, decimals)}{' ?' if mark.line in unsure else ''}" for mark in marks
     }
     labels = labels_with(labels, over)
     ends = [Mark(name, 0.0, label=label) for name, label in labels.items()]

@@ -91,7 +91,8 @@ def configuration(ink: str) -> dict[str, Any]:
             "labelLimit": 220,
             # Text is measured in a narrow font here, and a reader's may be an eighth wider.
             "columnPadding": 34,
-            "layout": {"bottom": {"margin": 34}},
+            # Below one another: side by side they would be wider than a phone.
+            "layout": {"bottom": {"direction": "vertical", "margin": 10}},
         },
         "text": {"font": FONT, "color": ink, "fontSize": 12},
         "rule": {"color": ink},

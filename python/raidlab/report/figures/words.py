@@ -26,9 +26,21 @@ def number(value: float | None) -> str:
     """
     if value is None:
         return "-"
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= _TENTH else f"{value:.3g}"
+    if abs(value) < _TENTH:
+        return f"{value:.3g}"
+    return fixed(value, 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2)
+
+
+def fixed(value: float, decimals: int) -> str:
+    """A number with so many decimals; a half goes up, as people round and printed figures were.
+
+    Examples
+    --------
+    >>> [fixed(value, 1) for value in (1.65, 1.6499, -0.25, 1234.56)], f"{1.65:.1f}"
+    (['1.7', '1.6', '-0.3', '1,234.6'], '1.6')
+    """
+    # 1.65 is no float: the nearest lies a little below it.
+    return f"{value * (1 + 1e-12):,.{decimals}f}"
 
 
 def alike(values: Iterable[float]) -> int:
