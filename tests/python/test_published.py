@@ -684,7 +684,7 @@ def test_what_is_given_is_shown_with_its_reason_and_counted_nowhere(
     assert {row.kind for row in comparison.asked} == {"predicted"}
     failing = [replace(row, verdict="fails") if row.id == "s-order" else row for row in comparison.rows]
     fails = standing_of(replace(comparison, rows=failing))
-    assert fails is not None and "confirms nothing: of 1 on predicted figures alone none holds" in fails.headline
+    assert fails is not None and "One of them rests on predicted figures alone, and fails." in fails.headline
     drawn = " ".join(svg for figure in figures_of(comparison) for svg in figure.panel_svgs())
     assert "own share" not in drawn
     page = write_page(analyse(small_run), comparison).read_text(encoding="utf-8")

@@ -235,6 +235,12 @@ def test_the_page_has_the_sheet_and_who_comes_first(folder: Path, run: Run) -> N
     ranked = [replace(box, rows=[replace(row, rank=row.rank and 1) for row in box.rows]) for box in made.boxes]
     [shared] = shown_sheet(replace(made, boxes=ranked)).places
     assert shared == ("slow and fast", "share the first place in all tests that rank: their intervals meet")
+    # Both first in a second test: one is first in two tests, of which it shares one.
+    alike = [replace(box, rows=[box.rows[0], replace(box.rows[1], rank=1), *box.rows[2:]]) for box in made.boxes]
+    assert shown_sheet(replace(made, boxes=alike)).places == [
+        ("fast", "first in 2 of 2 tests that rank, 1 of them shared"),
+        ("slow", "first in 1 of 2 tests that rank, 1 of them shared"),
+    ]
     judged, beside = shown.side
     cells = {row[0].text: row[1:] for row in judged.rows}
     assert [cell.style for cell in cells["qualifying tests"]] == ["", "fails", "holds"]

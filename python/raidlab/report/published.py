@@ -97,8 +97,11 @@ def standing_of(published: PublishedComparison, broken: str = "") -> Standing | 
             details.append(f"{what[:1].upper()}{what[1:]} that hold, by what they rest on: {bases_of(asked)}.")
             alone = [row for row in asked if row.is_judged and row.kind == "predicted"]
             if alone and not any(row.verdict == "holds" for row in alone):
-                none = f"of {len(alone)} on predicted figures alone none holds"
-                said.append(f"What was not fitted confirms nothing: {none}")
+                if len(alone) == 1:
+                    came = "fails" if alone[0].verdict == "fails" else "is within the noise"
+                    said.append(f"One of them rests on predicted figures alone, and {came}")
+                else:
+                    said.append(f"{len(alone)} of them rest on predicted figures alone, and none of those holds")
     if free:
         word = "measured" if free[0].kind == "measured" else "predicted"
         said.append(f"{_near(free)} of {len(free)} {word} figures lie near the printed ones")

@@ -5,6 +5,7 @@ Invariant: nothing is worked out here but wording.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -89,7 +90,15 @@ def _places(ranked: Sequence[BoxSheet]) -> list[tuple[str, str]]:
     firsts = [box.box for box in ranked if _share_of_firsts(box) == 1]
     if len(firsts) == len(ranked) > 1:
         return [(listed(firsts), "share the first place in all tests that rank: their intervals meet")]
-    return [(box.box, f"first in {box.places.count(1)} of {len(box.places)} tests that rank") for box in ranked]
+    leaders = Counter(row.test.name for box in ranked for row in box.rows if row.rank == 1)
+    return [(box.box, _firsts(box, leaders)) for box in ranked]
+
+
+def _firsts(box: BoxSheet, leaders: Counter[str]) -> str:
+    """How often a box is first, and how often it is so beside others: their intervals meet."""
+    shared = sum(row.rank == 1 and leaders[row.test.name] > 1 for row in box.rows)
+    said = f"first in {box.places.count(1)} of {len(box.places)} tests that rank"
+    return f"{said}, {shared} of them shared" if shared else said
 
 
 def _share_of_firsts(box: BoxSheet) -> float:
