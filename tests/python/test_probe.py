@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
 import json
 import os
 import shutil
@@ -16,14 +18,16 @@ from typer.testing import CliRunner
 
 from conftest import unmount
 from raidlab.cli.app import app
-from raidlab.errors import RaidlabError
+from raidlab.directory import Directory
+from raidlab.errors import OutputError, RaidlabError
 from raidlab.measure.probe import ProbeAnswer, ProbeRequest, probe_simulated
-from raidlab.measure.probe.ask import LISTED, PAGE, AskedTest, ProbeTest, asked_test
+from raidlab.measure.probe.ask import LISTED, PAGE, AskedTest, Counted, ProbeTest, SimulatedBox, asked_test
 from raidlab.measure.probe.hypotheses import ArrayShape, Hypothesis, shapes
 from raidlab.measure.probe.judge import LEAST_SHOWN, Judge
 from raidlab.measure.probe.picture import picture
 from raidlab.measure.probe.predict import DieTurn, Predictor, Reach, dies_of, shares_of
 from raidlab.measure.probe.words import as_document, sentence
+from raidlab.results.answer import CellAnswer
 from raidlab.study.cell import CellCache
 from raidlab.study.device import DeviceModel, load_device
 
@@ -326,6 +330,52 @@ def not_wrong(answer: Any, level: str) -> bool:
     return not answer["verdict"].startswith("sure") or any(
         one["level"] == level for one in answer["classes"][0]["arrays"]
     )
+
+
+def test_an_array_smaller_than_a_turn_of_the_test_is_predicted_at_any_places() -> None:
+    """Members of a small file that was fitted may stand for those of a large target."""
+    small = load_device(
+        {"kind": "fixed", "capacity_bytes": 96 * KIB * KIB, "read_us": 100.0, "write_us": 100.0}, Path()
+    )
+    predictor, test = Predictor(small.parameters, rotating=False), ProbeTest("far apart", 64 * KIB * KIB)
+    asked = AskedTest(test, 0.0, [0, 64 * KIB * KIB, 1024 * KIB * KIB], Counted(0, 100))
+    one = array("raid5", 3, "left_symmetric", 4096)
+    assert predictor.log_rate_at(asked, one) == predictor.log_rate(test, one)
+
+
+@pytest.mark.parametrize(("slow", "verdict"), [({2}, "sure"), ({2, 4}, "a cache answers")])
+def test_a_cache_answers_each_time(slow: set[int], verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked beside other work may be slow once where nothing is kept."""
+    whole, times = SimulatedBox.ask, itertools.count()
+
+    def held_up(box: SimulatedBox, test: ProbeTest, starts: list[int], counted: Counted | None = None) -> CellAnswer:
+        answer = whole(box, test, starts, counted)
+        if next(times) in slow:
+            answer["elapsed_ns"] *= 5
+        return answer
+
+    monkeypatch.setattr(SimulatedBox, "ask", held_up)
+    model = device("fixed-100us")
+    assert probe_simulated(RAID10.tree, model, ProbeRequest("box", (4, 4), model)).verdict == verdict
+
+
+def test_what_a_picture_is_hindered_by_is_said_before_or_beside_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["probe", "--sim", "raid0(2, chunk=64KiB)", "--member", "fixed-100us", "--members", "2-2", "--out"]
+    file = tmp_path / "file"
+    file.write_text("kept")
+    before = CliRunner().invoke(app, [*words, str(file)])
+    assert str(before.exception).startswith("--out") and not before.stdout
+    assert file.read_text() == "kept"
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Directory, "replace", full)
+    beside = CliRunner().invoke(app, [*words, str(tmp_path / "pictures")])
+    assert "RAID 0 of 2" in beside.stdout
+    assert isinstance(beside.exception, OutputError) and "No space left on device" in str(beside.exception)
 
 
 def test_mistakes_are_one_line(tmp_path: Path) -> None:

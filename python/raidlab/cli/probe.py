@@ -12,7 +12,7 @@ import typer
 from raidlab.cli.endings import code_of_status
 from raidlab.cli.options import Json, argument, number, option
 from raidlab.cli.terminal import console, say, writing
-from raidlab.errors import InputError
+from raidlab.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from raidlab.measure.probe import ProbeAnswer, ProbeRequest
@@ -57,6 +57,7 @@ def probe(
     --destroy names it.
     """
     import sys
+    import tempfile
 
     from raidlab.cli.trees import parse_tree
     from raidlab.measure.probe import ProbeRequest, probe_simulated, probe_target
@@ -80,6 +81,11 @@ def probe(
         budget_ns=parse_with(parse_time_ns, "--budget", budget, TIME_ACCEPTED),
         seed=seed,
     )
+    if out is not None:
+        # A probe takes minutes; what hinders its picture is said before.
+        with writing("--out", out):
+            Path(out).mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=out).close()
     progress, stop = progress_on(sys.stderr), StopFlag()
     try:
         if sim is not None:
@@ -129,23 +135,32 @@ def _simulated_device(word: str | None, asked: ProbeRequest) -> DeviceModel:
 def _show(answer: ProbeAnswer, out: str | None, *, as_json: bool) -> None:
     from raidlab.measure.probe.words import as_document
 
-    figures: list[Path] = []
-    if out is not None and answer.lines:
-        from raidlab.directory import Directory
-        from raidlab.measure.probe.picture import picture
-
-        with writing("--out", out):
-            Path(out).mkdir(parents=True, exist_ok=True)
-            with Directory.open(Path(out)) as folder:
-                figures = picture(answer).save(folder)
+    figures, failed = [], None
+    try:
+        figures = _drawn(answer, out)
+    except OSError as error:
+        # What took minutes is said all the same.
+        failed = OutputError(f"--out: '{out}': cannot be written: {error.strerror}")
     if as_json:
         print(json.dumps(as_document(answer) | {"figures": [str(figure) for figure in figures]}, indent=2))
-        return
-    _print(answer)
-    for figure in figures:
-        console().print(f"figure  {figure}", soft_wrap=True)
-    for note in answer.notes:
-        say(f"note: {note}")
+    else:
+        _print(answer)
+        for figure in figures:
+            console().print(f"figure  {figure}", soft_wrap=True)
+        for note in answer.notes:
+            say(f"note: {note}")
+    if failed is not None:
+        raise failed
+
+
+def _drawn(answer: ProbeAnswer, out: str | None) -> list[Path]:
+    if out is None or not answer.lines:
+        return []
+    from raidlab.directory import Directory
+    from raidlab.measure.probe.picture import picture
+
+    with Directory.open(Path(out)) as folder:
+        return picture(answer).save(folder)
 
 
 def _print(answer: ProbeAnswer) -> None:

@@ -251,9 +251,10 @@ def fit_kept(kept: KeptMeasurements, kind: FitKind = "auto", name: str = "") -> 
     """Fit again from what was kept, with nothing measured."""
     facts = replace(kept.facts, name=name or kept.facts.name)
     of_disk = KeptTimed(facts.capacity_bytes, kept.mechanics) if kept.mechanics else None
-    if kind == "hdd" and of_disk is None:
-        message = "hdd: no single reads were kept, and they show a disk"
-        raise InputError.one("--kind", message, accepted="auto, table, or a fit that looks for a disk")
+    if kind == "hdd" and (of_disk is None or facts.budget_ns < LEAST_HDD_NS):
+        message = "hdd: too few single reads were kept, and they show a disk"
+        accepted = f"auto, table, or what was kept of a fit of {format_time_ns(LEAST_HDD_NS)} or more"
+        raise InputError.one("--kind", message, accepted=accepted)
     found = _Found(*_spindle_of(of_disk, facts, kind, Silent()))
     if found.spindle is None and kept.buckets:
         subject = KeptTimed(facts.capacity_bytes, kept.buckets)
@@ -285,8 +286,8 @@ def _spindle_of(
             least = format_bytes(LEAST_DISK_BYTES)
             raise InputError.one("--kind", "hdd is of disks", value=f"'{of.name}'", accepted=f"{least} or more")
         return None, ()
-    enough = of.budget_ns >= DISK_NS + LEAST_LOOPS_NS
-    least = format_time_ns(DISK_NS + LEAST_LOOPS_NS)
+    enough = of.budget_ns >= LEAST_HDD_NS
+    least = format_time_ns(LEAST_HDD_NS)
     if kind == "hdd" and not enough:
         message = "is too short for the mechanics of a disk"
         raise InputError.one(
@@ -319,6 +320,8 @@ def _spindle_of(
 # Less holds no zones worth the name; what loops take at least.
 LEAST_DISK_BYTES = 256 * 1024**2
 LEAST_LOOPS_NS = 240_000_000_000
+# In which there is time for both.
+LEAST_HDD_NS = DISK_NS + LEAST_LOOPS_NS
 DETECTING_ROUNDS = 10
 PERIODS = f"{SHORTEST_NS / 1e6:g} to {LONGEST_NS / 1e6:g} ms"
 

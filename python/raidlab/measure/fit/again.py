@@ -28,6 +28,8 @@ from raidlab.stats.special import binomial_cdf
 from raidlab.study.device import MOST_FIT_ERROR_PERCENT, DeviceModel, fit_error_percent
 from raidlab.study.units import format_bytes
 
+# A device that stands still is as far off as that.
+_NEARLY_ANYTHING = 100.0
 # What a target may hold more or less than the file says.
 _ANOTHER_SIZE = 0.01
 
@@ -97,11 +99,21 @@ class AskedAgain:
         return len(self.beyond) > self.by_chance or self.has_shifted
 
     @property
+    def can_tell(self) -> bool:
+        """Whether there is much that it could be and is not."""
+        return self.has_changed or self.stated_percent < _NEARLY_ANYTHING
+
+    @property
     def sentence(self) -> str:
         """What came of it, in words."""
         rate_change = self.rate_change_percent
         change = f"{abs(rate_change):.0f} % {'faster' if rate_change > 0 else 'slower'}"
         within = f"{len(self.held) - len(self.beyond)} of {len(self.held)} are within the {self.stated_percent:.3g} %"
+        if not self.can_tell:
+            return (
+                f"Cannot tell: an error of {self.stated_percent:.3g} %, which its file states, is nearly anything. "
+                f"It is {change} than when it was fitted, in the median; fit it again where nothing else is at work."
+            )
         if not self.has_changed:
             return (
                 f"It is still what its file says: {within} that it states, and it is {change} than then in the median."
@@ -139,6 +151,7 @@ class AskedAgain:
             "rate_change_percent": self.rate_change_percent,
             "has_shifted": self.has_shifted,
             "has_changed": self.has_changed,
+            "can_tell": self.can_tell,
             "left_out": self.left_out,
         }
 

@@ -146,10 +146,16 @@ class Predictor:
         """The logarithm of the requests a second where those of a target began, and as many as were counted."""
         one = named_first(one)
         box, test = self.box(one), asked.test
-        # An array that is smaller is asked where it is the same to it.
-        turn = math.lcm(max(one.cycle_bytes, 1), test.period_bytes)
-        whole = (box.capacity_bytes - test.size_bytes) // turn * turn
-        return math.log(rate_in(box.ask(test, [start % whole for start in asked.starts], asked.counted)))
+        room, starts = box.capacity_bytes - test.size_bytes, asked.starts
+        if max(starts) > room:
+            # An array that is smaller is asked where it is the same to it.
+            turn = math.lcm(max(one.cycle_bytes, 1), test.period_bytes)
+            whole = room // turn * turn
+            if not whole:
+                # Of members so small that this is nowhere, any places must do.
+                return self.log_rate(test, one)
+            starts = [start % whole for start in starts]
+        return math.log(rate_in(box.ask(test, starts, asked.counted)))
 
     def box(self, one: Hypothesis, seed: int = _SEEDS[0]) -> SimulatedBox:
         """The array itself, to be asked."""
