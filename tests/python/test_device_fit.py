@@ -214,8 +214,8 @@ def test_what_another_fit_has_written_meanwhile_stays_and_nothing_is_lost(
     status, text, errors = command("device", "fit", "memory", option, taken, others[option], other)
     assert status == 1 and f"{option}: '{taken}': is there by now, and is not overwritten" in errors, errors
     assert taken.read_text() == "of another fit"
-    # Where its own file is there, it need not be printed.
-    assert (text if option == "--out" else other.read_text()) == toml_text(known.document)
+    assert text == toml_text(known.document)
+    assert other.exists() == (option == "--keep")
 
 
 def test_no_block_device_is_written_for_a_file(

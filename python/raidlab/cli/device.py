@@ -197,15 +197,15 @@ def fit_device(
         )
         fitted = _measured_fit(asked)
     text = toml_text(fitted.document)
-    if out is not None:
-        try:
+    try:
+        if out is not None:
             write_new_file("--out", out, text.encode())
-        except OutputError:
-            # What took minutes is not lost for it.
-            print(text, end="")
-            raise
-    if keep is not None and fitted.kept is not None:
-        write_new_file("--keep", keep, fitted.kept.parquet())
+        if keep is not None and fitted.kept is not None:
+            write_new_file("--keep", keep, fitted.kept.parquet())
+    except OutputError:
+        # What took minutes is not lost for it.
+        print(text, end="")
+        raise
     if as_json:
         print(json.dumps(fitted.document, indent=2))
     elif out is None:
