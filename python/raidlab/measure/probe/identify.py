@@ -106,6 +106,7 @@ class Prober:
         largest = self._largest_chunks()
         if len(largest) <= self.asked.members[1] - self.asked.members[0] or min(largest.values()) < CHUNKS[-1]:
             self.notes.append(self._limits(largest))
+            self.seen_in_bytes = self.subject.capacity_bytes
         counts = list(largest)
         found = [
             one
@@ -146,7 +147,6 @@ class Prober:
         most = {chunk: count for count, chunk in largest.items()}
         seen = ", ".join(f"{format_bytes(chunk)} of {count}" for chunk, count in most.items())
         more = f"; arrays of more than {max(largest)} are not" if max(largest) < self.asked.members[1] else ""
-        self.seen_in_bytes = self.subject.capacity_bytes
         return f"in {format_bytes(self.subject.capacity_bytes)} these are the largest chunks seen: {seen} members{more}"
 
     def _predictor(self, latency_ns: float) -> Predictor:
