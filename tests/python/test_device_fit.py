@@ -620,8 +620,9 @@ def test_a_device_is_asked_again_at_its_target(tmp_path: Path, stated: float, co
     for more in (("--trace", "x"), ("--on", "nowhere")):
         wrong = CliRunner().invoke(app, [*words, *more])
         assert isinstance(wrong.exception, InputError) and str(wrong.exception).startswith(("--trace, --on:", "--on:"))
-    for option in (("--budget", "2s"), ("--destroy", str(device))):
-        alone = CliRunner().invoke(app, [*words[:3], *option])
+    for option in (("--budget", "2s"), ("--destroy", str(device)), ("--angles", "0"), ("--out", str(tmp_path))):
+        beside = words if option[0] in ("--angles", "--out") else words[:3]
+        alone = CliRunner().invoke(app, [*beside, *option])
         assert isinstance(alone.exception, InputError) and str(alone.exception).startswith(option[0])
     short = CliRunner().invoke(app, [*words, "--budget", "1ms"])
     assert isinstance(short.exception, InputError) and "--budget" in str(short.exception)
@@ -729,6 +730,7 @@ def test_more_of_what_was_held_out_than_chance_has_fails(
     assert (found, text.count("MISS")) == (status, wrong), errors
     failed = f"Validation failed: {wrong} of 12 figures held out beyond 'at most' (chance has up to 4)."
     assert (failed if status else "Validation passed: no more of what its fit held out") in " ".join(text.split())
+    assert "mine.toml beside what its fit held out" in " ".join(text.split()) and "published" not in text
 
 
 @pytest.mark.parametrize(

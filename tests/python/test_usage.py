@@ -15,6 +15,7 @@ MISTAKES = {
     "recommend --p99": "--p99: needs a value behind it; accepted: the value after a space, or after =",
     "layout": "TREE: is missing; accepted: a tree, such as raid5:5",
     "layout raid5:5 --rows 0": "--rows: '0': is not accepted; accepted: ",
+    "device fit memory --kind banana": "--kind: 'banana': is not accepted; accepted: 'auto', 'hdd', 'table'",
     "run a b": "raidlab run: got unexpected extra argument",
     "frobnicate": "raidlab: no such command 'frobnicate'",
     "device frobnicate": "raidlab device: no such command 'frobnicate'",

@@ -298,6 +298,13 @@ def _refuse_beside(option_name: str, others: Mapping[str, object]) -> None:
             raise InputError.one(other, message, accepted=f"it without {option_name}, or {option_name} alone")
 
 
+def _refuse_without(option_name: str, given: object, what: str, others: Mapping[str, object]) -> None:
+    """What is for something that was not asked for."""
+    for other, value in others.items():
+        if given is None and value:
+            raise InputError.one(other, f"is for {what}, and none is named", accepted=f"it with {option_name}")
+
+
 def _print_fit(fitted: FittedDevice, out: str) -> None:
     from rich.text import Text
 
@@ -374,9 +381,13 @@ def validate_device(
         list[str] | None, option("DEVICE", "With --on: the device once more, if it may be overwritten.")
     ] = None,
     budget: Annotated[str | None, option("TIME", "With --on: how long to measure; 20s by default.")] = None,
-    angles: Annotated[int, number("Initial angles to repeat the replay from; odd.")] = 21,
+    angles: Annotated[
+        int | None, number("With --trace: initial angles to repeat the replay from, odd; 21 by default.")
+    ] = None,
     seed: Annotated[int, number("What the angles, or the requests, are drawn from.", 0, 2**40)] = 0,
-    out: Annotated[str, option("DIR", "Where the figure goes, as SVG and PNG.")] = "runs",
+    out: Annotated[
+        str | None, option("DIR", "With --trace: where the figure goes, as SVG and PNG; runs by default.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Hold a device model to what was printed of the device, to a trace of the real disk, or to the device itself.
@@ -392,14 +403,13 @@ def validate_device(
     more of it is beyond the error that the file states than chance explains, or nearly all is a fifth slower or faster
     than it was, the device has changed: the exit code is 3, too.
     """
+    if on is not None and trace is not None:
+        raise InputError.one("--trace, --on", "one of them at most", accepted="a trace of the device, or itself")
+    _refuse_without("--on", on, "the device that is asked again", {"--destroy": destroy, "--budget": budget})
+    _refuse_without("--trace", trace, "the replay of a trace", {"--angles": angles is not None, "--out": out})
     if on is not None:
-        if trace is not None:
-            raise InputError.one("--trace, --on", "one of them at most", accepted="a trace of the device, or itself")
         _validate_again(device, on, destroy or [], budget or "20s", seed, as_json)
         return
-    if destroy or budget:
-        given = "--destroy" if destroy else "--budget"
-        raise InputError.one(given, "is for the device that is asked again, and none is named", accepted="it with --on")
     if trace is None:
         _validate_published(device, seed, as_json)
         return
@@ -407,7 +417,8 @@ def validate_device(
     from raidlab.devices.picture import picture
     from raidlab.directory import Directory
 
-    validation = validate(device, trace, angles, seed)
+    validation = validate(device, trace, 21 if angles is None else angles, seed)
+    out = "runs" if out is None else out
     with writing("--out", out):
         Path(out).mkdir(parents=True, exist_ok=True)
         with Directory.open(Path(out)) as folder:
@@ -473,7 +484,8 @@ def _validate_published(device: str, seed: int, as_json: bool) -> None:
         document = {"device": device, "figures": rows, "fit": dict(model.fit), "failures": failures}
         print(json.dumps(document, indent=2))
     else:
-        _print_published(device, found, error, failures)
+        told = ("what was published of it", "published") if model.published else ("what its fit held out", "measured")
+        _print_figures(device, told, found, error, failures)
     if warning is not None:
         say(f"note: {warning}")
     if failures:
@@ -500,15 +512,16 @@ def _failures(
         yield f"its fit states an error of {error:.3g} %, and {MOST_FIT_ERROR_PERCENT:g} % at most is accepted"
 
 
-def _print_published(
-    device: str, found: Sequence[ComparedFigure], error: float | None, failures: Sequence[str]
+def _print_figures(
+    device: str, told: tuple[str, str], found: Sequence[ComparedFigure], error: float | None, failures: Sequence[str]
 ) -> None:
     from rich.text import Text
 
     from raidlab.cli.output import plain_table
 
     out = console()
-    out.print(Text(f"{device} beside what was published of it", style="bold"))
+    beside, named = told
+    out.print(Text(f"{device} beside {beside}", style="bold"))
     rows_of_text = (
         (
             one.figure.name,
@@ -519,7 +532,7 @@ def _print_published(
         )
         for one in found
     )
-    head = ("figure", "published", "model", "error", "at most")
+    head = ("figure", named, "model", "error", "at most")
     out.print(plain_table("", head, rows_of_text, right=head[1:]))
     for source in dict.fromkeys(one.figure.source for one in found):
         out.print(f"source: {source}")

@@ -8,7 +8,7 @@ import sys
 from raidlab.errors import EXIT_BAD_INPUT, InputError
 
 # Of what Typer says of a value, the part that tells what would fit.
-_FITS = re.compile(r"Input should be (.+?)(?:, (?:unable|got) .+)?")
+_FITS = re.compile(r"Input should be (.+?)(?:, (?:unable|got) .+)?|Value error, .+ is not one of (.+)", re.DOTALL)
 _PLAIN = (("a valid integer", "a whole number"), ("a valid number", "a number"))
 
 
@@ -44,7 +44,7 @@ def mistake_of(error: Exception) -> InputError | None:
     fits = _FITS.fullmatch(message)
     if fits is None:
         return InputError.one(where, _as_clause(message), accepted=accepted)
-    accepted = fits[1]
+    accepted = fits[1] or fits[2]
     for theirs, ours in _PLAIN:
         accepted = accepted.replace(theirs, ours)
     return InputError.one(where, "is not accepted", value=_said(parameter.opts), accepted=accepted)

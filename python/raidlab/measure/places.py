@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -124,16 +124,15 @@ def wanted_targets(
     RefusedError
         For a block device that would be written and is not given up.
     """
-    given_up = {Path(device).resolve() for device in destroy}
+    given_up = {Path(device).resolve(): device for device in destroy}
     found = [_with_span(_target(word, given_up, file_bytes), span) for word in words]
     places = [place for target in found for place in target.places]
     _check_once(places)
-    unused = given_up - {place.path.resolve() for place in places if place.path is not None and place.kind == "block"}
-    if unused:
-        message = "is no block device that is a target"
-        raise InputError.one(
-            "--destroy", message, value=f"'{sorted(unused)[0]}'", accepted="only block devices that are also targets"
-        )
+    blocks = {place.path.resolve() for place in places if place.path is not None and place.kind == "block"}
+    for path, word in given_up.items():
+        if path not in blocks:
+            said = "is none of the targets" if path.is_block_device() else "is no block device"
+            raise InputError.one("--destroy", said, value=f"'{word}'", accepted="block devices that are targets too")
     for place in places:
         if place.given_up and place.path is not None:
             refuse_used(place.path, "--destroy")
@@ -181,7 +180,7 @@ def short_name(word: str) -> str:
     return word if len(word) <= _LONGEST_NAME else "..." + word[3 - _LONGEST_NAME :]
 
 
-def _target(word: str, given_up: set[Path], file_bytes: int) -> TargetSpec:
+def _target(word: str, given_up: Collection[Path], file_bytes: int) -> TargetSpec:
     name, named, place = word.partition("=")
     if named and name.strip() and not set(name) & set("@(" + os.sep) and not Path(word).exists():
         return replace(_target(place, given_up, file_bytes), name=name.strip())
@@ -205,7 +204,7 @@ def _with_span(target: TargetSpec, span: tuple[float, float]) -> TargetSpec:
     return replace(target, places=tuple(replace(place, span=span) for place in target.places))
 
 
-def _place(word: str, given_up: set[Path], file_bytes: int) -> Place:
+def _place(word: str, given_up: Collection[Path], file_bytes: int) -> Place:
     if word == "null":
         return Place(word, "null", NULL_BYTES)
     if word == "memory":

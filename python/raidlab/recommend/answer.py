@@ -319,7 +319,8 @@ def _basis(decision: Decision, margins: Margins) -> list[str]:
             told.append(f"{warning}.")
         elif error is not None:
             told.append(
-                f"{name} was fitted, its throughputs within {error:.1f} % with 90 %: the intervals have that in them."
+                f"{name} was fitted, and nine throughputs in ten are within {error:.1f} % of what it gives: "
+                "the intervals have that in them."
             )
     told.append(f"Disks as modelled: {', '.join(devices)}. {_STATES_TOLD[tuple(decision.loaded.need.need.states)]}")
     return [*told, *_of_assumptions(decision), *_of_rebuilds(decision)]
