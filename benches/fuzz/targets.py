@@ -14,11 +14,14 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from raidlab import _core, load_run
+from raidlab.api import Analysis, analyse, choice_of, sheet_of
 from raidlab.errors import InputError, RaidlabError
 from raidlab.formats.disksim import import_disk, read_trace
 from raidlab.formats.fio.cells import ImportSettings, import_jobs
@@ -27,11 +30,21 @@ from raidlab.formats.fio.places import FILE, FileStatus
 from raidlab.formats.fio.result import parse_result
 from raidlab.formats.toml import toml_text
 from raidlab.formats.traces import convert_trace, trace_facts
+from raidlab.histogram import Histogram
+from raidlab.measure.fit.kept import KeptFacts, KeptList, KeptMeasurements
+from raidlab.measure.fit.situations import Situation
+from raidlab.measure.fit.table import Sample
+from raidlab.published.compare import compare_run
+from raidlab.published.compare.left_out import read_left_out
+from raidlab.published.quantities import check_measures
+from raidlab.recommend.load import load_need
+from raidlab.results.foreign import read_foreign
 from raidlab.results.tables import TABLES
 from raidlab.study.device import load_device
 from raidlab.study.expand import expand
 from raidlab.study.expression import read as read_expression
-from raidlab.study.load import load_study_text
+from raidlab.study.load import LoadedStudy, load_study_text
+from raidlab.study.mapping import load_mapping
 from raidlab.study.units import parse_bytes, parse_time_ns
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,8 +58,9 @@ _MEMBER_BYTES = 1 << 30
 # Places in texts where parsers have their limits.
 WORDS = (
     b"", b"\0", b"\n", b"\r\n", b"\x1b[31m", b"\xff", "\N{SNOWMAN}".encode(), b"=", b"-", b"-1", b"0", b"1", b"0.5",
-    b"1e999", b"nan", b"inf", b"9**9**9", b"4294967296", b"18446744073709551616", b"9" * 5000, b"1000000000",
-    b"(" * 300, b"[" * 300, b"{" * 300, b'"', b"'", b",", b":", b"/dev/null", b"../../x", b"KiB", b"ms", b"true",
+    b"1e308", b"1e999", b"1/0", b"nan", b"inf", b"9**9**9", b"4294967296", b"18446744073709551616", b"9" * 5000,
+    b"0x" + b"F" * 4000, b"1000000000", b"(" * 300, b"[" * 300, b"{" * 300, b'"', b"'", b",", b":", b"*", b"/dev/null",
+    b"../../x", b"KiB", b"ms", b"true",
 )  # fmt: skip
 
 
@@ -214,6 +228,224 @@ def _run_folder(data: bytes, folder: Path) -> None:
     assert isinstance(run.facts["study"], dict)
 
 
+# A study with a run, and all that may stand beside it of what was published; each is fuzzed among the others.
+_PUBLISHED_RUN = ROOT / "tests" / "python" / "fixtures" / "run-schema-12"
+_METRIC = '{ kind = "metric", array = "raid0", workload = "mixed", metric = "response_time_ms_mean", at = "heaviest" }'
+_SERVED = '{ kind = "metric", array = "{level}", workload = "mixed", metric = "throughput_mb_s", at = "idle" }'
+_PUBLISHED = {
+    "quantities.toml": f"""target = "sim"
+[measure]
+a = {_METRIC}
+d = {{ kind = "device", key = "sector_bytes" }}
+[called]
+raid0 = "striping"
+[claim.c1]
+value = "a"
+[claim.c2]
+value = "100 * a / d"
+published_with = {{ N = 2 }}
+why = "of the model"
+[claim.c3]
+not_evaluated = "nobody could"
+[derived.half]
+value = "a / 2"
+unit = "ms"
+[conclusion.slow]
+says = "It is slow."
+holds = "a > 3 or about(a, 2)"
+[given]
+"t1:raid0,4096:*" = "an input"
+[fit]
+parameters = {{ seek = [1, 2] }}
+to = ["c1"]
+held_out = ["*"]
+""",
+    "columns.toml": f"""[[table]]
+file = "t*.csv"
+[table.key]
+level = "level"
+size = "size_bytes"
+[[table.skip]]
+rows = "size > 5000"
+why = "not run"
+[[table.miss]]
+rows = "level == 'raid1'"
+why = "of the model"
+[table.measure]
+b = {_SERVED}
+[table.word.level]
+from = "level"
+mirror = "raid1"
+[table.column.rate]
+value = "b"
+up_to = "most"
+unit = "MB/s"
+[table.order.fastest]
+by = "level"
+holds = {{ raid0 = "b > a" }}
+not_evaluated = {{ mirror = "as printed" }}
+""",
+    "published/claims.csv": """id,topic,kind,value,unit,low,high,conditions,where,checkable_by,note
+c1,time,value,12.5,ms,,,at once,Table 1,simulation,
+c2,share,ratio,1/N,,.5,1,,Figure 2,simulation,a remark
+c3,order,ordinal,a > b,,,,,Section 3,none,
+""",
+    "published/t1.csv": """level,size_bytes,rate,most,fastest
+raid0,4096,1.5,2,yes
+mirror,4096,.9,1/2,no
+raid0,8192,3,4,yes
+""",
+    "left-out.toml": '"c1" = 12.5\n',
+    "choice.toml": """title = "Choice"
+[price]
+disk = 100
+[candidate]
+r0 = { array = "raid0", numbers = { user = 1 } }
+r1 = { array = "raid1", numbers = { user = 0.5 } }
+[figure.time]
+title = "time, mean"
+unit = "ms"
+want = "least"
+measure = { kind = "metric", workload = "mixed", metric = "response_time_ms_mean", at = "idle" }
+[figure.value]
+title = "value"
+want = "most"
+value = "user / (time * disk)"
+[total_time]
+alone = "time"
+each = "time"
+candidates = ["r0", "r1"]
+[[rule]]
+when = "time matters"
+says = "the fastest"
+choose = ["r0"]
+by = "time"
+[[rule]]
+when = "mirrors are slow"
+says = "stripes"
+holds = "time_r0 < time_r1"
+sides = ["time_r0", "time_r1"]
+""",
+    "sheet.toml": """title = "Sheet"
+baseline = "raid1"
+[[test]]
+name = "1 time"
+measure = { kind = "metric", workload = "mixed", metric = "throughput_mb_s", at = "idle" }
+kind = "qualifying"
+at_least = 10
+""",
+}
+
+
+@cache
+def _published_run() -> tuple[Analysis, LoadedStudy]:
+    run = analyse(_PUBLISHED_RUN)
+    return run, load_study_text(str(run.run.facts["study"]["text"]), _PUBLISHED_RUN / "study.toml")
+
+
+def _published(data: bytes, folder: Path) -> None:
+    """A study's folder with a run of it, in which one file is a stranger's; the first byte says which."""
+    names = list(_PUBLISHED)
+    (folder / "published").mkdir()
+    for name, text in _PUBLISHED.items():
+        (folder / name).write_text(text)
+    (folder / names[data[0] % len(names)] if data else folder / names[0]).write_bytes(data[1:])
+    run, study = _published_run()
+    loaded = replace(study, file=folder / "study.toml")
+    # What one of them refuses must not keep the others from it.
+    asked: tuple[Callable[[], object], ...] = (
+        lambda: check_measures(folder),
+        lambda: compare_run(run, load_mapping(loaded.file)),
+        lambda: read_left_out(folder),
+        lambda: choice_of(run, loaded),
+        lambda: sheet_of(run, loaded),
+    )
+    refused: list[RaidlabError] = []
+    for ask in asked:
+        try:
+            ask()
+        except RaidlabError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
+
+
+def _published_examples() -> list[bytes]:
+    return [bytes([number]) + text.encode() for number, text in enumerate(_PUBLISHED.values())]
+
+
+def _hardware(data: bytes, folder: Path) -> None:
+    """The parameters of a study's hardware, and its device with them in."""
+    (folder / "of.parameters.toml").write_bytes(data)
+    study = """name = "s"
+title = "S"
+[[array]]
+name = "a"
+tree = "raid5(3, chunk=64KiB)"
+[[workload]]
+name = "w"
+read = 0.5
+size = "4KiB"
+[load]
+depths = [1]
+[original]
+device = "hdd-7200"
+parameters = "./of.parameters.toml"
+host = { cpus = "$processors", request = "$request", access = "$access", completion = "$completion" }
+"""
+    loaded = load_study_text(study, folder / "study.toml")
+    expand(loaded.study, "original", seed=1, quick=True)
+
+
+_NEED = """[[devices]]
+device = "hdd-7200"
+at_most = 6
+price = 100
+watts = 8
+afr_percent = 1.5
+[[workload]]
+name = "mail"
+read = 0.7
+size = "8KiB"
+load = { depths = [16] }
+[need]
+capacity = "2TB"
+p99 = "50ms"
+tolerate = 1
+"""
+
+
+_PRICES = 'currency = "EUR"\ndated = "2026-11"\n[price]\nhdd-7200 = 90\n'
+
+
+def _need(data: bytes, folder: Path) -> None:
+    """What `recommend` is asked, or the list of prices beside it; the first byte says which."""
+    need, prices = folder / "need.toml", folder / "prices.toml"
+    need.write_text(_NEED)
+    prices.write_text(_PRICES)
+    (prices if data[:1] == b"\x01" else need).write_bytes(data[1:])
+    load_need(need, prices=prices)
+
+
+def _kept_fit(data: bytes, folder: Path) -> None:
+    """What `device fit --keep` kept, from which a fit is made."""
+    (folder / "probe.parquet").write_bytes(data)
+    KeptMeasurements.read(folder / "probe.parquet")
+
+
+def _kept_fit_examples() -> list[bytes]:
+    facts = KeptFacts("disk", 1 << 30, "a disk", 1, 10**9, writes=False)
+    situation, times = Situation("read", "random", 4096, 1), Histogram.of({"value_ns": [10**6], "count": [9]})
+    sample = Sample(situation, 0, 9, 9 * 10**6, 1e6, 1e6, times)
+    asked = KeptList("read", 512, np.array([0, 512]), "an error of the device")
+    return [KeptMeasurements(facts, [sample], [asked]).parquet()]
+
+
+def _foreign(data: bytes, folder: Path) -> None:
+    (folder / "foreign.csv").write_bytes(data)
+    read_foreign(folder / "foreign.csv")
+
+
 def _trace_examples() -> list[bytes]:
     lines = [
         b"128166372003061629,usr,0,Read,10995532800,16384,30123\n128166372016382155,usr,0,Write,2517696,4096,2\n",
@@ -284,4 +516,9 @@ TARGETS = (
     ),
     Target("quantity", lambda: [b"64KiB", b"1.5 GB", b"4K", b"10ms", b"2 h", b"1e3us"], _quantity),
     Target("run_folder", _run_example, _run_folder),
+    Target("published", _published_examples, _published),
+    Target("hardware", lambda: _files("devices/original/ich8r.parameters.toml"), _hardware),
+    Target("need", lambda: [b"\0" + _NEED.encode(), b"\x01" + _PRICES.encode()], _need),
+    Target("kept_fit", _kept_fit_examples, _kept_fit),
+    Target("foreign", lambda: [b"controller,level,workload,depth,iops,drives\nA,raid5,mail,8,431.5,4\n"], _foreign),
 )

@@ -98,7 +98,7 @@ class Problem:
             parts.append(_cut(self.value, _LONGEST_VALUE))
         text = ": ".join([*parts, _cut(self.message, _LONGEST_MESSAGE)])
         if self.accepted is not None:
-            text += f"; accepted: {self.accepted}"
+            text += f"; accepted: {_cut(self.accepted, _LONGEST_MESSAGE)}"
         return shown(" ".join(text.split()))
 
 

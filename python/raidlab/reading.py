@@ -6,6 +6,8 @@ Invariants:
   opened is what is looked at (``fstat``), so a name that changes meanwhile makes no difference.
 - What cannot be read is an ``OSError`` whose ``strerror`` ends the sentence "... cannot be read:".
 - What is not TOML or JSON, or nests too deeply, is a ``ValueError`` with a sentence, never a ``RecursionError``.
+- An integer of a TOML text has at most 64 bits (TOML 1.0, "Integer"), so that whoever prints or converts it can. Python
+  takes hexadecimal ones of any length, and fails when they are printed.
 """
 
 from __future__ import annotations
@@ -70,7 +72,21 @@ def toml(text: str) -> dict[str, Plain]:
     Raises `ValueError`.
     """
     document: dict[str, Plain] = _parsed(tomllib.loads, text)
+    for key, value in document.items():
+        _check_integers(key, value)
     return document
+
+
+def _check_integers(place: str, value: Any) -> None:
+    """Refuse an integer that has no 64 bits, signed or not; what nests too deeply was refused before."""
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise ValueError(f"the integer of '{place[:80]}' has more than 64 bits")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _check_integers(f"{place}.{key}", item)
+    elif isinstance(value, list):
+        for item in value:
+            _check_integers(place, item)
 
 
 def json_value(text: str | bytes) -> Any:
@@ -93,6 +109,10 @@ def _parsed(parse: Callable[[Any], Any], text: str | bytes) -> Any:
         document = parse(text)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    except ValueError as error:
+        if "integer string conversion" in str(error):
+            raise ValueError("an integer of thousands of digits") from None
+        raise
     _check_depth(document)
     return document
 

@@ -345,6 +345,52 @@ def test_what_only_a_run_shows_to_have_no_value_names_its_key(small_run: Run, sm
     assert row.verdict == "error" and row.note.startswith("columns.toml: table 'rel*.csv', column.relative.value: ")
 
 
+def test_tables_are_those_of_the_folder_and_a_pattern_leads_nowhere_else(small_folder: Path) -> None:
+    (small_folder / "relative.csv").write_text(TABLE, encoding="utf-8")
+    for pattern in ("../relative.csv", "/etc/*", "", ".", "***", "rel/*"):
+        (small_folder / "columns.toml").write_text(COLUMNS.replace("rel*.csv", pattern), encoding="utf-8")
+        if pattern == "***":
+            assert [table.name for table in read_tables(small_folder / "published", pattern)] == ["relative"]
+            continue
+        with pytest.raises(InputError, match=r"columns.toml:3: table\[0\].file: .*is no table in published/"):
+            load_mapping(small_folder / "study.toml")
+
+
+def test_what_a_key_brings_is_not_filled_again(small_run: Run, small_folder: Path) -> None:
+    # Each key names the next sixty times: filled one after another, the last would have 60 ** 11 characters.
+    keys = [f"k{number}" for number in range(12)]
+    row = [f"{{k{number + 1}}}" * 60 for number in range(11)] + ["x"]
+    table = f"{','.join(keys)},relative\n{','.join(row)},5\n"
+    (small_folder / "published" / "relative.csv").write_text(table, encoding="utf-8")
+    columns = COLUMNS.replace('array = "array", depth = "depth"', ", ".join(f'{key} = "{key}"' for key in keys))
+    (small_folder / "columns.toml").write_text(columns.replace("{array}", "{k0}"), encoding="utf-8")
+    rows = [row for name, row in _rows(small_run, small_folder).items() if name.startswith("relative:")]
+    assert [row.verdict for row in rows] == ["error"] and rows[0].measures[1]["array"] == "{k1}" * 60
+    (small_folder / "columns.toml").write_text(columns.replace("{array}", "{k0}" * 1000), encoding="utf-8")
+    with pytest.raises(InputError, match="too long with its keys put in"):
+        _rows(small_run, small_folder)
+
+
+def test_a_row_of_which_skip_cannot_be_asked_names_it(small_run: Run, small_folder: Path) -> None:
+    skip = COLUMNS.replace("[table.measure]", '[[table.skip]]\nrows = "array > 5"\nwhy = "not run"\n[table.measure]')
+    (small_folder / "columns.toml").write_text(skip, encoding="utf-8")
+    with pytest.raises(InputError, match=r"columns.toml: table 'rel\*.csv', skip.rows: .*of the row raid0, 8"):
+        _rows(small_run, small_folder)
+
+
+@pytest.mark.parametrize(
+    ("printed", "said"),
+    [("1/0", "has no value"), ("((", "is no expression"), ("(M-1)/N", "there is no number for 'M'")],
+)
+def test_a_printed_formula_without_a_value_is_an_error_of_its_row(
+    small_run: Run, small_folder: Path, printed: str, said: str
+) -> None:
+    claims = CLAIMS.replace("(N-1)/N", printed)
+    (small_folder / "published" / "claims.csv").write_text(claims, encoding="utf-8")
+    row = _rows(small_run, small_folder)["s-formula"]
+    assert row.verdict == "error" and said in row.note and row.note.startswith("published/claims.csv: ")
+
+
 def test_a_measure_of_no_kind_is_an_error_of_the_rows_that_read_it(small_run: Run, small_folder: Path) -> None:
     changed = QUANTITIES.replace('kind = "plan"', 'kind = "plans"')
     (small_folder / "quantities.toml").write_text(changed, encoding="utf-8")

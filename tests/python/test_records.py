@@ -135,6 +135,11 @@ def test_sql_reads_them_beside_the_tables(recorded: Run) -> None:
     assert done.exit_code == 0 and str(recorded.requests().height) in done.stdout
 
 
+def test_names_that_are_put_together_find_them_too(recorded: Run) -> None:
+    counted = recorded.sql("SELECT count(*) AS n FROM query_table('req' || 'uests')")["n"].to_list()
+    assert counted == [recorded.requests().height] and counted[0] > 0
+
+
 def test_a_run_without_rows_has_an_empty_view(small_run: Run) -> None:
     assert small_run.sql("SELECT count(*) AS n, max(end_ns) AS last FROM requests").row(0) == (0, None)
 

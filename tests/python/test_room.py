@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 import subprocess
 import sys
 import threading
@@ -29,6 +30,16 @@ def test_too_little_memory_is_one_line(megabytes: int, tmp_path: Path) -> None:
     done = run(tmp_path, lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20)))
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert done.stderr.startswith("error: out of memory (ulimit -v") and done.stderr.count("\n") == 1
+
+
+def test_too_few_addresses_for_figures_are_one_line_and_no_signal(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parent / "fixtures" / "run-schema-12", tmp_path / "kept")
+    few = (6 << 30, 6 << 30)
+    done = run(tmp_path, lambda: resource.setrlimit(resource.RLIMIT_AS, few), "report", "./kept")
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert (
+        done.stderr.startswith("error: ulimit -v 6291456: is too little for figures") and done.stderr.count("\n") == 1
+    )
 
 
 def test_what_the_engine_cannot_have_ends_it_in_one_line_and_no_abort(tmp_path: Path) -> None:

@@ -300,7 +300,7 @@ class Run:
         import duckdb
 
         # Only who asks for them has their files opened and held against their digests.
-        listed = self.records if "requests" in query.lower() else self.records.clear()
+        listed = self.records if may_ask_for("requests", query) else self.records.clear()
         with (
             self._opened_records(listed) as files,
             duckdb.connect(":memory:", config=_shut_in()) as connection,
@@ -311,11 +311,10 @@ class Run:
                     len(statements), f"is {len(statements)} statements"
                 )
                 raise InputError.one("SQL", message, value=f"'{query}'", accepted="one SELECT over the run's tables")
-            asked = query.lower()
             for name, schema in TABLES.items():
-                # A sweep has tens of millions of rows in a table that few ask for. `query_table` puts names together.
-                is_asked = name in asked or "query" in asked
-                connection.register(name, _Stream(getattr(self, name) if is_asked else pl.DataFrame(schema=schema)))
+                # A sweep has tens of millions of rows in a table that few ask for.
+                frame = getattr(self, name) if may_ask_for(name, query) else pl.DataFrame(schema=schema)
+                connection.register(name, _Stream(frame))
             for name, frame in self._worked_out(query).items():
                 connection.register(name, _Stream(frame.cast(pl.String)))
             connection.execute(f"SET allowed_paths = {[str(file) for file in files.values()]}")
@@ -445,6 +444,12 @@ class _Stream:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self._frame.__arrow_c_stream__(requested_schema)
+
+
+def may_ask_for(table: str, query: str) -> bool:
+    """Whether a query may ask for a table: by its name, or put together by ``query`` and ``query_table``."""
+    asked = query.lower()
+    return table in asked or "query" in asked
 
 
 def _shut_in() -> dict[str, str | bool | int | float | list[str]]:

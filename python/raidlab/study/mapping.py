@@ -9,6 +9,7 @@ Invariants:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -26,6 +27,9 @@ from raidlab.study.table_file import Reporter, read_table
 from raidlab.study.words import Engines, Line, Prose, Table
 
 QUANTITIES, COLUMNS = "quantities.toml", "columns.toml"
+# What stands for a key in a text of a measure, and how long that may become.
+_NAMED = re.compile(r"\{([^{}]*)\}")
+_LONGEST_FILLED = 1 << 16
 # A measure's own keys are those of its kind.
 Measure = dict[str, object]
 Measures = dict[str, Measure]
@@ -180,14 +184,20 @@ class TableColumns(Table):
 
     def skipped(self, keys: dict[str, str]) -> str | None:
         """Why a row is left out; None for one that is not."""
-        operands = operands_of(keys)
-        return next((skip.why for skip in self.skip if read(skip.rows).value(operands)), None)
+        return next((skip.why for skip in self.skip if self._picks("skip", skip.rows, keys)), None)
 
     def why_missed(self, file: str, keys: dict[str, str], column: str) -> str:
         """Why the model misses a value of a row, where the study says it."""
-        operands = operands_of(keys)
         mine = (miss for miss in self.miss if miss.column in (None, column) and fnmatchcase(file, miss.file))
-        return "; ".join(miss.why for miss in mine if read(miss.rows).value(operands))
+        return "; ".join(miss.why for miss in mine if self._picks("miss", miss.rows, keys))
+
+    def _picks(self, key: str, rows: str, keys: dict[str, str]) -> bool:
+        """Whether an expression over the keys picks a row."""
+        try:
+            return bool(read(rows).value(operands_of(keys)))
+        except ValueError as error:
+            message = f"cannot be asked of the row {', '.join(keys.values())}: {error}"
+            raise InputError.one(f"{COLUMNS}: table '{self.file}', {key}.rows", message) from None
 
     def needed(self, table: PublishedTable, common: Measures) -> list[Measure]:
         """Every measure that the rows of a table need."""
@@ -209,9 +219,13 @@ def filled(measure: Measure, texts: dict[str, str]) -> Measure:
 
 
 def _filled(value: object, texts: dict[str, str]) -> object:
+    """Each name once: what a word brings is not filled again, or a few lines would fill the memory."""
     if isinstance(value, str):
-        for name, text in texts.items():
-            value = value.replace("{" + name + "}", text)
+        most = len(value) + value.count("{") * max(map(len, texts.values()), default=0)
+        if most > _LONGEST_FILLED:
+            message = f"has a text of a measure that is too long with its keys put in: up to {most:,} characters"
+            raise InputError.one(COLUMNS, message, value=f"'{value}'", accepted=f"up to {_LONGEST_FILLED:,}")
+        return _NAMED.sub(lambda found: texts.get(found[1], found[0]), value)
     return filled(value, texts) if isinstance(value, dict) else value
 
 
@@ -322,7 +336,9 @@ def load_mapping(study_file: Path) -> Mapping:
         accepted = f"a study with published figures: {', '.join(published)}"
         raise InputError.one("study", message, value=f"'{study_file}'", accepted=accepted)
     quantities, reporter = read_table(folder / QUANTITIES, Quantities)
-    measured = {measure.get(key) for measure in quantities.measure.values() for key in ("array", "reference")}
+    arrays = (measure.get(key) for measure in quantities.measure.values() for key in ("array", "reference"))
+    # Of what is no name the measure's kind tells.
+    measured = {name for name in arrays if isinstance(name, str)}
     for name in quantities.called:
         if name not in measured:
             reporter.add(("called", name), "is no array of any measure")
@@ -356,6 +372,10 @@ def _load_columns(folder: Path, measures: Measures) -> Columns:
     for index, table in enumerate(columns.table):
         _check_table(index, table, measures, reporter)
         files = [f"{one.name}.csv" for one in read_tables(folder / "published", table.file)]
+        if not files:
+            reporter.add(
+                ("table", index, "file"), "is no table in published/", table.file, "a file's name, or a pattern"
+            )
         for line, miss in enumerate(table.miss):
             if not any(fnmatchcase(file, miss.file) for file in files):
                 reporter.add(("table", index, "miss", line, "file"), "is no file of this table", miss.file, table.file)

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from raidlab.reading import Plain
 from raidlab.study.find import did_you_mean, find_parameters, parameter_names
@@ -27,6 +27,8 @@ from raidlab.study.words import Line, Prose, Table, is_simulated
 Unit = Literal["ns", "us", "ms", "s", "bytes", "KiB", "MiB", "MB/s", "1"]
 _NS_OF = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 _BYTES_OF = {"bytes": 1, "KiB": 1024, "MiB": 1024**2}
+# Nanoseconds and bytes are counted in 64 bits.
+_BEYOND = 2.0**63
 MARK = "$"
 
 
@@ -40,14 +42,26 @@ class Parameter(Table):
     to: list[Line] = Field(default=[])
     """What a fitted one was fitted to: ids of claims, names of tables."""
 
+    @model_validator(mode="after")
+    def _is_a_quantity(self) -> Self:
+        # Written so that what is no number at all is refused too.
+        if not abs(self.value * self._factor) < _BEYOND:
+            raise ValueError(f"{self.value:g} {self.unit} is more than raidlab counts to")
+        return self
+
+    @property
+    def _factor(self) -> int:
+        """How many ns or bytes the unit has; 1 of what is neither."""
+        return (_NS_OF | _BYTES_OF).get(self.unit, 1)
+
     @property
     def text(self) -> str | float:
         """What stands in the study in its place: a time or size with its unit, else the number, whole if it is."""
         if self.unit in _NS_OF:
-            whole = round(self.value * _NS_OF[self.unit])
+            whole = round(self.value * self._factor)
             return f"{whole}ns" if whole else 0
         if self.unit in _BYTES_OF:
-            return round(self.value * _BYTES_OF[self.unit])
+            return round(self.value * self._factor)
         return int(self.value) if self.unit == "1" and self.value.is_integer() else self.value
 
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from raidlab.errors import InputError
@@ -58,17 +60,19 @@ class PublishedTable:
 
 
 def number(text: str) -> float | None:
-    """A printed number; None for anything else.
+    """A printed number; None for anything else, such as what no float holds.
 
     Examples
     --------
-    >>> number(".906"), number("1/2"), number("(N-1)/N")
-    (0.906, 0.5, None)
+    >>> number(".906"), number("1/2"), number("(N-1)/N"), number("1/0")
+    (0.906, 0.5, None, None)
     """
     first, slash, second = text.strip().partition("/")
     if not _NUMBER.fullmatch(first) or (slash and not _NUMBER.fullmatch(second)):
         return None
-    return float(first) / (float(second) if slash else 1.0)
+    divisor = float(second) if slash else 1.0
+    found = float(first) / divisor if divisor else math.inf
+    return found if math.isfinite(found) else None
 
 
 def half_unit(text: str) -> float:
@@ -105,7 +109,8 @@ def read_claims(folder: Path) -> list[Claim]:
 
 def read_tables(folder: Path, pattern: str) -> list[PublishedTable]:
     """The tables in ``published/`` whose file names match a pattern, in the order of their names."""
-    files = sorted(folder.glob(pattern))
+    # Names alone are matched: a pattern leads to no other folder.
+    files = sorted(file for file in folder.iterdir() if fnmatchcase(file.name, pattern)) if folder.is_dir() else []
     return [PublishedTable(file.stem, _rows(file)) for file in files if file.name != CLAIMS]
 
 

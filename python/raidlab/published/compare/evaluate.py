@@ -110,7 +110,10 @@ class Evaluation:
             return ended("error", "is not mapped to a quantity")
         if mapped.not_evaluated is not None:
             return ended(NOT_EVALUATED, mapped.not_evaluated)
-        published = _published(claim, mapped)
+        try:
+            published = _published(claim, mapped)
+        except ValueError as error:
+            return ended("error", f"published/{CLAIMS}.csv: '{claim.value}' with published_with: {error}")
         text = mapped.value or mapped.holds or ""
         row = PublishedRow(claim.where, claim.id, text, published, "compared", table=CLAIMS, note=note, of=of)
         if mapped.holds is not None:
@@ -394,5 +397,8 @@ def _published(claim: Claim, mapped: ClaimQuantity) -> Published:
     """What was printed; a formula with its names given becomes the number it stands for."""
     unit, value = mapped.unit or claim.unit, claim.value
     if value and number(value) is None and mapped.published_with and mapped.value is not None:
-        value = f"{float(read(value).value(mapped.published_with)):.4g}"
+        formula = read(value)
+        if lacking := sorted(formula.names - set(mapped.published_with)):
+            raise ValueError(f"there is no number for '{lacking[0]}'")
+        value = f"{float(formula.value(mapped.published_with)):.4g}"
     return Published(value, claim.low, claim.high, unit)

@@ -6,13 +6,13 @@ little of a model; as the parameters of the other tables have it, it is a predic
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
 from raidlab.published.compare.row import PublishedRow
+from raidlab.reading import read_text, toml
 
 FILE = "left-out.toml"
 _HEAD = "# Written by `raidlab study fit --leave-one-out --write`: each fitted figure as the rest alone predicts it.\n"
@@ -24,7 +24,7 @@ def read_left_out(folder: Path) -> Mapping[str, float]:
     if not file.is_file():
         return {}
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8"))
+        found = toml(read_text(file))
     except (OSError, ValueError) as error:
         raise InputError.one(str(file), f"cannot be read: {error}", accepted="what raidlab study fit wrote") from None
     return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}

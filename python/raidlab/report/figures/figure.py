@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ import altair as alt
 import vl_convert
 
 from raidlab.directory import Directory
+from raidlab.errors import RaidlabError
 from raidlab.report.figures.style import EMBEDDED_INK, INK, PAPER_INK, configuration
 
 Chart = alt.Chart | alt.LayerChart
@@ -30,6 +32,8 @@ Chart = alt.Chart | alt.LayerChart
 _FILE_COLUMNS = 2
 _PNG_SCALE = 2.0
 _GAP = 16
+# Of addresses, as seen with V8 as vl-convert 1.x has it: with 64 GiB it ends the process, with 66 it draws.
+_V8_RESERVES_BYTES = 66 << 30
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,16 @@ def _svg(chart: Chart) -> str:
     specification: dict[str, Any] = chart.to_dict(validate=False)
     specification["config"] = configuration(EMBEDDED_INK)
     text = json.dumps(specification).replace(json.dumps(INK), json.dumps(EMBEDDED_INK))
+    _check_addresses()
     return str(vl_convert.vegalite_to_svg(text))
+
+
+def _check_addresses() -> None:
+    """Refuse to draw where V8, which runs Vega, could not reserve its addresses: it would end the process."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _V8_RESERVES_BYTES:
+        told = f"whose library reserves {_V8_RESERVES_BYTES >> 30} GiB of addresses, of which it uses little"
+        raise RaidlabError(f"ulimit -v {limit >> 10}: is too little for figures, {told}; accepted: ulimit -v unlimited")
 
 
 def _sheet(panels: list[str]) -> str:
