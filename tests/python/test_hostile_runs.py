@@ -417,10 +417,19 @@ def test_the_decoded_size_is_that_of_all_pages() -> None:
         pl.DataFrame({"a": rows, "b": ["word"] * 10_000, "c": [True] * 10_000}).write_parquet(file, **options)
         size = decoded_size(file.getvalue())
         assert size.rows == 10_000 and 80_000 <= size.page_bytes < 200_000, options
+        # Those of each column, and of the dictionary of words.
+        assert 30_000 <= size.values <= 30_100 and size.group_values <= size.values, options
     bomb = io.BytesIO()
     pl.DataFrame({"a": ["x" * (1 << 20)] * 64}).write_parquet(bomb, compression="zstd")
     size = decoded_size(bomb.getvalue())
     assert size.page_bytes > 20 * len(bomb.getvalue()) or size.page_bytes > 1 << 20
+
+
+def test_missing_values_are_counted_though_they_take_no_room() -> None:
+    file = io.BytesIO()
+    pl.DataFrame({"a": pl.Series([None] * 1_000_000, dtype=pl.Int64)}).write_parquet(file, compression="zstd")
+    size = decoded_size(file.getvalue())
+    assert size.values == size.rows == 1_000_000 and size.page_bytes < 10_000
 
 
 def test_what_is_no_parquet_file_has_no_size() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import shutil
 import subprocess
@@ -9,6 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -20,7 +23,7 @@ from raidlab.api import resume_run, run_study
 from raidlab.cli.app import app
 from raidlab.errors import CellFailedError, InputError
 from raidlab.results import Run, RunWriter, load_run, new_folder
-from raidlab.results.records import RECORDS, RecordWriter
+from raidlab.results.records import RECORDS, RecordWriter, frame_of
 from raidlab.results.tables import REQUEST_COLUMNS
 from raidlab.run.execute import Execution
 from raidlab.run.targets import resolve_targets
@@ -161,6 +164,84 @@ def test_a_file_that_was_changed_or_leads_elsewhere_is_refused(recorded: Run, tm
     with pytest.raises(InputError, match="cannot be read"):
         load_run(copy).requests()
     assert load_run(copy).requests([1]).height == recorded.requests([1]).height, "others can still be read"
+
+
+def _with_file(recorded: Run, folder: Path, content: bytes, length: int | None = None) -> Run:
+    """A copy of a run in which the first file of requests is another, and listed as it is."""
+    shutil.copytree(recorded.folder, folder)
+    listed = recorded.records
+    file, sha256 = listed["file"][0], hashlib.sha256(content).hexdigest()
+    with (folder / RECORDS / file).open("wb") as out:
+        out.write(content)
+        out.truncate(len(content) if length is None else length)
+    facts = json.loads((folder / "run.json").read_text())
+    facts["tables"] = {}
+    (folder / "run.json").write_text(json.dumps(facts))
+    is_first = pl.col("file") == file
+    size = pl.lit(len(content) if length is None else length, dtype=listed.schema["bytes"])
+    listed = listed.with_columns(
+        pl.when(is_first).then(pl.lit(sha256)).otherwise("sha256").alias("sha256"),
+        pl.when(is_first).then(size).otherwise("bytes").alias("bytes"),
+    )
+    listed.write_parquet(folder / "records.parquet")
+    return load_run(folder)
+
+
+def test_a_file_of_holes_is_not_read_for_hours(recorded: Run, tmp_path: Path) -> None:
+    run = _with_file(recorded, tmp_path / "holes", b"PAR1", 4 << 40)
+    for ask in (run.requests, lambda: run.sql("SELECT count(*) FROM requests")):
+        with pytest.raises(InputError, match="was changed since it was written"):
+            ask()
+
+
+def test_rows_that_would_fill_the_memory_are_not_decoded(recorded: Run, tmp_path: Path) -> None:
+    rows = 150_000_000
+    columns = ", ".join(f"{_NOTHING[kind]} AS {name}" for name, kind in REQUEST_COLUMNS.items())
+    bomb = tmp_path / "bomb.parquet"
+    query = f"COPY (SELECT {columns} FROM range({rows})) TO '{bomb}' (FORMAT parquet, COMPRESSION zstd)"
+    duckdb.sql(query)
+    run = _with_file(recorded, tmp_path / "run", bomb.read_bytes())
+    with pytest.raises(InputError, match=r"has more requests than .* MiB of memory hold"):
+        run.requests()
+
+
+_NOTHING = {pl.UInt64: "0::UBIGINT", pl.UInt32: "0::UINTEGER", pl.String: "'read'", pl.Boolean: "true"}
+
+
+def test_files_that_are_damaged_and_listed_so_are_taken_or_refused_in_words(recorded: Run, tmp_path: Path) -> None:
+    run = _with_file(recorded, tmp_path / "run", b"")
+    file, refused, tries = run.folder / RECORDS / run.records["file"][0], 0, 60
+    whole = (recorded.folder / RECORDS / file.name).read_bytes()
+    for at in range(0, len(whole), len(whole) // tries):
+        content = bytearray(whole)
+        content[at] ^= 0x55
+        file.write_bytes(content)
+        try:
+            frame_of(run.folder / RECORDS, {0: file})
+        except InputError as error:
+            refused += 1
+            assert str(error).startswith(f"run: '{run.folder / RECORDS}': ") and "\n" not in str(error)
+    assert refused > 5
+
+
+def test_columns_of_other_types_are_refused(recorded: Run, tmp_path: Path) -> None:
+    file = io.BytesIO()
+    recorded.requests([0]).with_columns(pl.col("bytes").cast(pl.String)).write_parquet(file)
+    with pytest.raises(InputError, match="have columns of other types"):
+        _with_file(recorded, tmp_path / "run", file.getvalue()).requests()
+
+
+def test_more_files_than_a_shell_lets_open_are_read(recorded: Run) -> None:
+    code = (
+        "import resource, sys\n"
+        "from raidlab.results import load_run\n"
+        "_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (40, hard))\n"
+        "print(load_run(sys.argv[1]).sql('SELECT count(DISTINCT cell) FROM requests').item())\n"
+    )
+    words = [sys.executable, "-c", code, str(recorded.folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [str(recorded.records.height)] and recorded.records.height > 4, done.stderr
 
 
 def test_a_run_that_goes_on_keeps_rows_of_what_was_done(recorded: Run, tmp_path: Path) -> None:

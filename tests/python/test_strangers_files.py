@@ -256,6 +256,34 @@ def test_a_time_with_a_zone_is_one_line(small_run: Run) -> None:
     assert small_run.sql("SELECT now()::TIMESTAMP AS at").height == 1
 
 
+def test_an_answer_that_python_cannot_hold_is_one_line(small_run: Run) -> None:
+    with pytest.raises(InputError, match=r"answers with what Python has no room for; accepted: .*::VARCHAR"):
+        small_run.sql("SELECT INTERVAL 178000000 MONTHS")
+    for query in ("SELECT repeat('x', 1000000) FROM range(500)", "SELECT [repeat('x', 1000000)] FROM range(500)"):
+        with pytest.raises(InputError, match="answers with more than 256 MiB of text"):
+            small_run.sql(query)
+    with pytest.raises(InputError, match="has more than 1,000,000 rows"):
+        small_run.sql("SELECT * FROM range(1000001)")
+    assert small_run.sql("SELECT * FROM range(1000000) -- so many").height == 1_000_000
+
+
+def test_ctrl_c_ends_a_query_that_gives_no_rows_for_long(small_run: Run) -> None:
+    code = (
+        "import os, signal, sys, threading\n"
+        "from raidlab.results import load_run\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "run = load_run(sys.argv[1])\n"
+        "threading.Timer(2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "try:\n"
+        "    run.sql('SELECT sum(a.i * b.i) FROM range(100000000) a(i), range(1000000) b(i)')\n"
+        "except KeyboardInterrupt:\n"
+        "    print('ended')\n"
+    )
+    words = [sys.executable, "-c", code, str(small_run.folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=300)
+    assert done.stdout == "ended\n", done.stderr
+
+
 def test_a_query_cannot_be_let_out_again(small_run: Run) -> None:
     found = small_run.sql("SELECT name, value FROM duckdb_settings()")
     settings = dict(zip(found["name"], found["value"], strict=True))

@@ -45,6 +45,7 @@ _LEAST_DECODED_BYTES = 256 << 20
 _MOST_TIMES = 64
 # A text in a frame is this long, and where it is longer it lies elsewhere.
 _VIEW_BYTES = 16
+_VALUE_BYTES = 8
 # A row a second is kept of a run, and room for every second until then is made.
 _MOST_NS = 366 * 86_400 * 10**9
 # Beyond every figure, and small enough that a million of them still have a sum.
@@ -104,7 +105,7 @@ class StoredTable:
 
     def __init__(self, file: Path, name: str, content: bytes, later: Sequence[str], *, in_parts: bool = False) -> None:
         self._file, self._content = file, content
-        with _reading(file):
+        with explained(file):
             self._rows = _checked_rows(file, name, content, in_parts=in_parts)
             found = pl.read_parquet_schema(io.BytesIO(content))
         for column, dtype in TABLES[name].items():
@@ -116,7 +117,7 @@ class StoredTable:
 
     def whole(self) -> pl.DataFrame:
         """All of it."""
-        with _reading(self._file):
+        with explained(self._file):
             return pl.read_parquet(io.BytesIO(self._content), columns=self._columns)
 
     @property
@@ -126,13 +127,13 @@ class StoredTable:
 
     def part(self, number: int) -> pl.DataFrame:
         """The part of a number, without decoding the others."""
-        with _reading(self._file):
+        with explained(self._file):
             rows = pl.scan_parquet(io.BytesIO(self._content)).select(self._columns)
             return rows.slice(number * ROWS_A_GROUP, ROWS_A_GROUP).collect()
 
 
 @contextmanager
-def _reading(file: Path) -> Iterator[None]:
+def explained(file: Path) -> Iterator[None]:
     """What Polars says of a file that it cannot read, as ours."""
     try:
         yield
@@ -145,14 +146,19 @@ def _reading(file: Path) -> Iterator[None]:
         raise damaged(file, f"cannot be read: {first_line(error)}") from None
 
 
+def most_decoded_bytes(share: int) -> int:
+    """How much may be decoded at once: one of ``share`` parts of this machine's memory, and of a small one 256 MiB."""
+    return max(_LEAST_DECODED_BYTES, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // share)
+
+
 def _checked_rows(file: Path, name: str, content: bytes, *, in_parts: bool) -> int:
     """How many rows a file has; refused before it is decoded where that would fill the memory."""
     size = decoded_size(content)
     row_bytes = sum(_VIEW_BYTES if dtype == pl.String else 8 for dtype in TABLES[name].values())
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    most = max(_LEAST_DECODED_BYTES, memory // _MEMORY_SHARE)
-    at_once = max(size.group_page_bytes, size.group_rows * row_bytes) if in_parts else 0
-    if max(size.page_bytes, size.rows * row_bytes) > (_MOST_TIMES * most if in_parts else most) or at_once > most:
+    most = most_decoded_bytes(_MEMORY_SHARE)
+    of_all = max(size.page_bytes, size.rows * row_bytes, size.values * _VALUE_BYTES)
+    at_once = max(size.group_page_bytes, size.group_rows * row_bytes, size.group_values * _VALUE_BYTES)
+    if of_all > (_MOST_TIMES * most if in_parts else most) or (in_parts and at_once > most):
         raise damaged(file, f"is too large: its {size.rows:,} rows take more than {most >> 20:,} MiB")
     if name == "cells" and size.rows > MOST_CELLS:
         raise damaged(file, f"has {size.rows:,} rows, and a run has at most {MOST_CELLS:,} cells")

@@ -11,7 +11,6 @@ Invariants:
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import polars as pl
 
@@ -42,6 +41,7 @@ from raidlab.results.migrate import (
     with_nulls,
 )
 from raidlab.results.parts import MOST_FACTS_BYTES, PARTS
+from raidlab.results.query import answer, may_ask_for
 from raidlab.results.records import RECORDS, frame_of, opened_records, view_of
 from raidlab.results.tables import SCHEMA_VERSION, TABLES
 from raidlab.study import Study
@@ -52,8 +52,6 @@ from raidlab.written import json_text
 
 # The counts of a row by column; None where they were not made.
 Counts = dict[str, int | None]
-# More than anybody reads, and less than fills the memory.
-_MOST_ROWS = 1_000_000
 
 
 def _table(meaning: str) -> cached_property[pl.DataFrame]:
@@ -263,7 +261,7 @@ class Run:
         """
         listed = self.records if cells is None else self.records.filter(pl.col("cell").is_in(list(cells)))
         with self._opened_records(listed) as files:
-            return frame_of(files)
+            return frame_of(self.folder / RECORDS, files)
 
     @contextmanager
     def _opened_records(self, listed: pl.DataFrame) -> Iterator[dict[int, Path]]:
@@ -297,44 +295,16 @@ class Run:
         duckdb.Error
             For SQL that DuckDB refuses.
         """
-        import duckdb
-
-        # Only who asks for them has their files opened and held against their digests.
+        # A sweep has tens of millions of rows in a table that few ask for.
+        frames = {
+            name: getattr(self, name) if may_ask_for(name, query) else pl.DataFrame(schema=schema)
+            for name, schema in TABLES.items()
+        }
+        frames |= {name: frame.cast(pl.String) for name, frame in self._worked_out(query).items()}
+        # Only who asks for them has the files of requests opened and held against their digests.
         listed = self.records if may_ask_for("requests", query) else self.records.clear()
-        with (
-            self._opened_records(listed) as files,
-            duckdb.connect(":memory:", config=_shut_in()) as connection,
-        ):
-            statements = connection.extract_statements(query)
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                message = {0: "asks for nothing", 1: "is no SELECT"}.get(
-                    len(statements), f"is {len(statements)} statements"
-                )
-                raise InputError.one("SQL", message, value=f"'{query}'", accepted="one SELECT over the run's tables")
-            for name, schema in TABLES.items():
-                # A sweep has tens of millions of rows in a table that few ask for.
-                frame = getattr(self, name) if may_ask_for(name, query) else pl.DataFrame(schema=schema)
-                connection.register(name, _Stream(frame))
-            for name, frame in self._worked_out(query).items():
-                connection.register(name, _Stream(frame.cast(pl.String)))
-            connection.execute(f"SET allowed_paths = {[str(file) for file in files.values()]}")
-            connection.execute("SET enable_external_access = false")
-            connection.execute(f"CREATE VIEW requests AS {view_of(files)}")
-            connection.execute("SET lock_configuration = true")
-            cursor = connection.execute(query)
-            names = [column[0] for column in cursor.description or []]
-            try:
-                rows = cursor.fetchmany(_MOST_ROWS + 1)
-            except duckdb.InvalidInputException as error:
-                # Times with a zone want a library of their own in Python, which raidlab does not need.
-                if "pytz" not in first_line(error):
-                    raise
-                message, accepted = "answers with a time in a time zone", "one without: now()::TIMESTAMP, or ::VARCHAR"
-                raise InputError.one("SQL", message, value=f"'{query}'", accepted=accepted) from None
-        if len(rows) > _MOST_ROWS:
-            raise InputError.one("SQL", f"has more than {_MOST_ROWS:,} rows", accepted="a query with LIMIT")
-        columns = zip(*rows, strict=True) if rows else ([] for _ in names)
-        return pl.DataFrame([_column(name, values) for name, values in zip(_told_apart(names), columns, strict=True)])
+        with self._opened_records(listed) as files:
+            return answer(query, frames, view_of(files), [*files.values()])
 
     def _worked_out(self, query: str) -> Mapping[str, pl.DataFrame]:
         """Tables of words that are not in the folder but follow from it, as far as a query may ask for them; here none.
@@ -411,66 +381,6 @@ def _check_study(file: Path, run: Run) -> None:
     for array in study.array:
         if array.name not in facts["trees"]:
             raise damaged(file, f"has no tree of the array '{array.name}'")
-
-
-def _told_apart(names: Sequence[str]) -> list[str]:
-    """Names of columns, of which a join may give several alike: each later one gets a number, as DuckDB's own have.
-
-    Examples
-    --------
-    >>> _told_apart(["cell", "iops", "cell"])
-    ['cell', 'iops', 'cell_1']
-    """
-    found: dict[str, None] = {}
-    for name in names:
-        later = (f"{name}_{number}" for number in itertools.count(1))
-        found[next(one for one in itertools.chain([name], later) if one not in found)] = None
-    return list(found)
-
-
-def _column(name: str, values: Sequence[Any]) -> pl.Series:
-    """A column of an answer; what a frame has no type for (a map, say) is text."""
-    try:
-        return pl.Series(name, values)
-    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
-        return pl.Series(name, [None if value is None else str(value) for value in values], dtype=pl.String)
-
-
-class _Stream:
-    """A frame as DuckDB takes it: by Arrow's own protocol, which needs no further library."""
-
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self._frame = frame
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._frame.__arrow_c_stream__(requested_schema)
-
-
-def may_ask_for(table: str, query: str) -> bool:
-    """Whether a query may ask for a table: by its name, or put together by ``query`` and ``query_table``."""
-    asked = query.lower()
-    return table in asked or "query" in asked
-
-
-def _shut_in() -> dict[str, str | bool | int | float | list[str]]:
-    """What DuckDB is started with: a query sees the run's tables, and neither files, network nor a home directory.
-
-    Files and network are shut off before the query, once those of single requests are known.
-    """
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-        "allow_persistent_secrets": False,
-        # Else the names of our own variables would be tables.
-        "python_enable_replacements": False,
-        "memory_limit": f"{memory // 2 >> 20}MiB",
-        # Nothing is kept on disks, and what would be looked for in the home directory is looked for in vain.
-        "temp_directory": "",
-        "home_directory": os.devnull,
-        "extension_directory": os.devnull,
-        "secret_directory": os.devnull,
-    }
 
 
 def _unfinished(place: Directory) -> Run:

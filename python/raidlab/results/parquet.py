@@ -10,8 +10,13 @@ Reference: Apache Parquet, `parquet.thrift`; Apache Thrift, *Thrift Compact prot
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
+
+# A file in memory, or one that is mapped there.
+Content: TypeAlias = bytes | mmap.mmap
 
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4
@@ -25,48 +30,60 @@ _COLUMNS, _ROWS = 1, 3
 _META_DATA = 3
 _STORED_BYTES, _DATA_PAGES, _DICTIONARY_PAGE = 7, 9, 11
 _PAGE_DECODED_BYTES, _PAGE_STORED_BYTES = 2, 3
+# What the header says of a page of one kind: of data, of a dictionary, of data as version 2 has it. Its first field is
+# how many values there are, and all others that are numbers count something, too.
+_PAGE_KINDS = (5, 7, 8)
+_VALUES = 1
 # Types of the compact protocol; a truth value among fields has none of its own.
 _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _MAP, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 11, 12
 
 
 @dataclass(frozen=True)
 class DecodedSize:
-    """What decoding takes: how many rows there are, and the bytes of all their pages; of a group of rows, at most."""
+    """What decoding takes: how many rows there are, the bytes of all their pages, and how many values these have.
+
+    Of a group of rows, at most. Equal values and missing ones are counted, not written one by one: a page of some bytes
+    may have millions.
+    """
 
     rows: int
     page_bytes: int
+    values: int
     group_rows: int
     group_page_bytes: int
+    group_values: int
 
 
-def decoded_size(content: bytes) -> DecodedSize:
+def decoded_size(content: Content) -> DecodedSize:
     """What decoding a file would take; a `ValueError` where it is no Parquet file."""
     end = len(content) - _LENGTH_BYTES - len(_MAGIC)
     length = int.from_bytes(content[end : end + _LENGTH_BYTES], "little") if end > 0 else 0
     is_whole = content[:4] == _MAGIC == content[-4:] and 0 < length <= min(end - len(_MAGIC), _MOST_FOOTER_BYTES)
     if not is_whole:
         raise ValueError("is no Parquet file")
-    rows, page_bytes, chunk_bytes = [0], [0], 0
+    rows, page_bytes, values, chunk_bytes = [0], [0], [0], 0
     try:
         for group in _Reader(content, end - length).structs(_ROW_GROUPS):
             for number, kind in group.fields():
                 if number == _ROWS:
                     rows.append(group.count())
                 elif number == _COLUMNS:
-                    group_bytes = 0
+                    group_bytes = group_values = 0
                     for chunk in group.items():
                         begin, past = _pages(chunk)
                         chunk_bytes += past - begin
                         # They lie one behind the other; the same pages again and again would take for ever.
                         if chunk_bytes > len(content):
                             raise ValueError("is no Parquet file: its columns take more than all of it")
-                        group_bytes += _page_bytes(content, begin, past)
+                        sizes = _page_sizes(content, begin, past)
+                        group_bytes, group_values = group_bytes + sizes[0], group_values + sizes[1]
                     page_bytes.append(group_bytes)
+                    values.append(group_values)
                 else:
                     group.skip(kind)
     except IndexError:
         raise ValueError("is no Parquet file: its headers end early") from None
-    return DecodedSize(sum(rows), sum(page_bytes), max(rows), max(page_bytes))
+    return DecodedSize(sum(rows), sum(page_bytes), sum(values), max(rows), max(page_bytes), max(values))
 
 
 def _pages(chunk: _Reader) -> tuple[int, int]:
@@ -88,27 +105,41 @@ def _pages(chunk: _Reader) -> tuple[int, int]:
     return begin, begin + stored
 
 
-def _page_bytes(content: bytes, begin: int, end: int) -> int:
-    """What is allocated for all pages between two places."""
-    total = 0
+def _page_sizes(content: Content, begin: int, end: int) -> tuple[int, int]:
+    """What is allocated for all pages between two places, and how many values they have."""
+    decoded = values = 0
     while begin < end:
         header = _Reader(content, begin)
         stored = 0
         for number, kind in header.fields():
             if number == _PAGE_DECODED_BYTES:
-                total += header.count()
+                decoded += header.count()
             elif number == _PAGE_STORED_BYTES:
                 stored = header.count()
+            elif number in _PAGE_KINDS and kind == _STRUCT:
+                values += _values(header)
             else:
                 header.skip(kind)
         begin = header.place + stored
-    return total
+    return decoded, values
+
+
+def _values(header: _Reader) -> int:
+    """How many values a page has; what else is counted in its header is made sure of."""
+    values = 0
+    for number, kind in header.fields():
+        if kind in _INTEGERS:
+            count = header.count()
+            values = count if number == _VALUES else values
+        else:
+            header.skip(kind)
+    return values
 
 
 class _Reader:
     """Reads structs of the compact protocol from a place on; ``IndexError`` where they would go on beyond the end."""
 
-    def __init__(self, content: bytes, place: int) -> None:
+    def __init__(self, content: Content, place: int) -> None:
         self.content = content
         self.place = place
 

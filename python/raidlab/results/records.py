@@ -11,9 +11,11 @@ Invariants:
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import queue
 import re
+import resource
 import secrets
 import threading
 import zlib
@@ -25,8 +27,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from raidlab.directory import Directory, sync
-from raidlab.errors import CellFailedError
+from raidlab.errors import CellFailedError, InputError
 from raidlab.results.answer import CheckAnswer, RecordsAnswer
+from raidlab.results.damage import explained, most_decoded_bytes
+from raidlab.results.parquet import decoded_size
 from raidlab.results.tables import REQUEST_COLUMNS
 
 if TYPE_CHECKING:
@@ -44,6 +48,11 @@ _LOOK_EVERY_S = 0.5
 # A name as a file system takes it, with room for its checksum and its ending.
 _LONGEST_NAME = 180
 _READ_BYTES = 1 << 20
+# Beside files of requests: the standard ones, folders, and what libraries hold.
+_OTHER_DESCRIPTORS = 128
+# Rows as a frame have a quarter of the memory: whoever works with them needs as much again, and more.
+_MEMORY_SHARE = 4
+_ROW_BYTES = 64
 
 
 def file_name(cell: str) -> str:
@@ -201,14 +210,19 @@ def opened_records(place: Directory, listed: pl.DataFrame) -> Iterator[dict[int,
     file that was changed since it was written.
     """
     descriptors: dict[int, int] = {}
+    _make_room_for(listed.height)
     try:
         if not listed.is_empty():
             with place.child(RECORDS) as records:
                 for row in listed.iter_rows(named=True):
                     descriptors[row["cell"]] = found = records.open_file(row["file"])
-                    if _digest(found) != row["sha256"]:
+                    # What was written from end to end has no hole; one of terabytes would be read for hours.
+                    length = os.fstat(found).st_size
+                    is_as_long = length == row["bytes"] and (not length or os.lseek(found, 0, os.SEEK_HOLE) == length)
+                    if not is_as_long or _digest(found) != row["sha256"]:
+                        differs = "SHA-256" if is_as_long else "length"
                         raise ValueError(
-                            f"{RECORDS}/{row['file']} was changed since it was written (its SHA-256 differs)"
+                            f"{RECORDS}/{row['file']} was changed since it was written (its {differs} differs)"
                         )
         yield {cell: Path(f"/proc/self/fd/{found}") for cell, found in descriptors.items()}
     finally:
@@ -216,12 +230,31 @@ def opened_records(place: Directory, listed: pl.DataFrame) -> Iterator[dict[int,
             os.close(found)
 
 
-def frame_of(files: Mapping[int, Path]) -> pl.DataFrame:
-    """The requests in some files, with the number of their cell."""
-    parts = [pl.DataFrame(schema={"cell": pl.UInt32, **REQUEST_COLUMNS})]
+def _make_room_for(files: int) -> None:
+    """As many descriptors as files and some more, where the process may have them: 1,024 is what shells give."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = files + _OTHER_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+
+
+def frame_of(folder: Path, files: Mapping[int, Path]) -> pl.DataFrame:
+    """The requests in some files, with the number of their cell; ``folder`` is where an error says that they lie."""
+    parts, decoded_bytes = [pl.DataFrame(schema={"cell": pl.UInt32, **REQUEST_COLUMNS})], 0
+    most = most_decoded_bytes(_MEMORY_SHARE)
     for cell, file in files.items():
-        with file.open("rb") as opened:
-            parts.append(pl.read_parquet(opened).select(pl.lit(cell, dtype=pl.UInt32).alias("cell"), *REQUEST_COLUMNS))
+        with file.open("rb") as opened, explained(folder):
+            with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                size = decoded_size(content)
+            decoded_bytes += max(size.page_bytes, size.rows * _ROW_BYTES, size.values * 8)
+            if decoded_bytes > most:
+                message = f"has more requests than {most >> 20:,} MiB of memory hold, those of cell {cell} among them"
+                raise InputError.one("run", message, value=f"'{folder}'", accepted="fewer cells at once, or a query")
+            frame = pl.read_parquet(opened, columns=list(REQUEST_COLUMNS))
+            if frame.schema != pl.Schema(REQUEST_COLUMNS):
+                raise ValueError(f"the rows of cell {cell} have columns of other types")
+            parts.append(frame.select(pl.lit(cell, dtype=pl.UInt32).alias("cell"), *REQUEST_COLUMNS))
     return pl.concat(parts)
 
 

@@ -115,7 +115,7 @@ class KeptMeasurements:
             raise InputError.one("--from", f"cannot be read: {error.strerror}", value=f"'{file}'") from None
         try:
             size = decoded_size(content)
-            if size.rows > _MOST_ROWS or size.page_bytes > _MOST_DECODED:
+            if size.rows > _MOST_ROWS or max(size.page_bytes, size.values * 8) > _MOST_DECODED:
                 raise ValueError("is larger than any fit")
             facts = _facts(json_value(pl.read_parquet_metadata(io.BytesIO(content)).get(_META, "null")))
             table = pl.read_parquet(io.BytesIO(content))
