@@ -146,8 +146,40 @@ def test_what_belongs_to_another_user_stays(tmp_path: Path) -> None:
     for path in (whole, *whole.iterdir()):
         os.chown(path, 12345, 12345)
     os.chown(within / "member-00.dat", 12345, 12345)
+    around = _abandoned(tmp_path, "raidlab-members-89abcdef")
+    os.chown(around, 12345, 12345)
     remove_abandoned([tmp_path])
-    assert (whole / "member-00.dat").exists() and (within / "member-00.dat").exists()
+    assert all((folder / "member-00.dat").exists() for folder in (whole, within, around))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "raidlab-members-0123abcd/member-00.dat.old",
+        "raidlab-members-0123abcd/files-0/photograph",
+        "raidlab-members-0123abcd/files-0/raidlab-files/photograph",
+        "raidlab-members-0123abcd/files-0/raidlab-files/f00000001.jpg",
+        "raidlab-members-0123abcd-kept/member-00.dat",
+        "raidlab-members-0123abc/member-00.dat",
+    ],
+)
+def test_what_has_no_name_of_raidlabs_stays(place: str, tmp_path: Path) -> None:
+    _abandoned(tmp_path, place.partition("/")[0])
+    around = tmp_path / place.partition("/")[0] / "files-0" / "raidlab-files"
+    around.mkdir(parents=True)
+    (around / "made-by-raidlab").write_bytes(MARKED)
+    (tmp_path / place).write_bytes(b"precious")
+    remove_abandoned([tmp_path])
+    assert (tmp_path / place).read_bytes() == b"precious"
+
+
+def test_a_set_with_another_mark_stays(tmp_path: Path) -> None:
+    around = _abandoned(tmp_path) / "files-0" / "raidlab-files"
+    around.mkdir(parents=True)
+    for name, content in (("made-by-raidlab", b"my notes\n"), ("f00000001", b"precious")):
+        (around / name).write_bytes(content)
+    remove_abandoned([tmp_path])
+    assert sorted(file.name for file in around.iterdir()) == ["f00000001", "made-by-raidlab"]
 
 
 @pytest.mark.parametrize("where", ["files-0", "files-0/raidlab-files"])

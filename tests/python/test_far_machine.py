@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +15,8 @@ from machines import cluster_of, wait_for_workers
 from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, resume_run, run_study
 from raidlab.errors import CellFailedError, InputError
-from raidlab.measure.copies import HostDisk, host_disk
+from raidlab.measure import copies
+from raidlab.measure.copies import CopyTaker, HostDisk, host_disk
 from raidlab.study import load_study_text
 
 pytest.importorskip("distributed", reason="Dask is not installed (raidlab[dask])")
@@ -129,6 +132,36 @@ def test_nobody_else_brings_a_copy(place: Path, machine: HostDisk) -> None:
         [(_, wrong)] = machine.hosts.ask(lambda host: host.agent.taken())
     assert wrong == "somebody else came for the copy"
     assert not list(place.glob("*/*.dat"))
+
+
+@pytest.mark.parametrize("who", ["nobody", "a stranger who says nothing", "a sender who falls silent"])
+def test_a_copy_of_which_nothing_comes_ends(who: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copies, "_PATIENCE_S", 60.0 if who.startswith("a sender") else 0.2)
+    monkeypatch.setattr(copies, "_COPY_PATIENCE_S", 0.2)
+    said: list[str] = []
+    with ExitStack() as held:
+        taker = CopyTaker(place, held)
+        port, word = taker.take("127.0.0.1", MIB)
+        if who != "nobody":
+            there = held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
+            there.sendall(word + b"x" if who.startswith("a sender") else b"")
+        # Should it wait for ever, the test does not.
+        waiting = threading.Thread(target=lambda: said.append(taker.taken()), daemon=True)
+        waiting.start()
+        waiting.join(60)
+    assert said == ["timed out"]
+    assert not list(place.rglob("*.dat"))
+
+
+def test_of_a_copy_no_more_is_taken_than_was_agreed_on(place: Path) -> None:
+    with ExitStack() as held:
+        taker = CopyTaker(place, held)
+        port, word = taker.take("127.0.0.1", 100)
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as there:
+            there.sendall(word + bytes(1000))
+            assert int.from_bytes(there.recv(8, socket.MSG_WAITALL), "little") == 100
+            assert next(place.rglob("*.dat")).stat().st_size == 100
+        assert taker.taken() == ""
 
 
 def test_a_copy_that_does_not_fit_is_refused_before_it_begins(machine: HostDisk) -> None:

@@ -182,6 +182,12 @@ def test_the_file_has_the_columns_and_a_line_for_each(small_run: Run, small_fold
     by_id = {row["id"]: row for row in found}
     assert by_id["s-order"]["simulated_or_measured"] == "holds"
     assert by_id["s-writes"]["published"] == "15 to 35" and "points" in by_id["s-writes"]["note"]
+    row = PublishedRow("=1+1", "@a", "+b", Published("-c", unit="=d"), "compared", note="=e")
+    with Directory.open(tmp_path) as folder:
+        file = write_csv([row], folder)
+    cells = next(csv.reader(file.read_text(encoding="utf-8").splitlines()[1:]))
+    assert {"'=1+1", "'@a", "'=e"} <= set(cells)
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
 
 
 def test_errors_count_beyond_half_a_printed_unit() -> None:

@@ -358,6 +358,15 @@ def test_plain_prints_and_progress_do_not_act_on_the_terminal_either(capfd: pyte
     assert "\x1b" not in capfd.readouterr().err
 
 
+def test_what_commands_print_plainly_does_not_act_on_the_terminal(small_run: Run, tmp_path: Path) -> None:
+    folders = [tmp_path / f"{name}\x1b[2J" for name in "ab"]
+    for folder in folders:
+        shutil.copytree(small_run.folder, folder)
+    program = [sys.executable, "-m", "raidlab", "results", "compare", *map(str, folders)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 3) and "a\\x1b[2J\nB  " in done.stdout and "\x1b" not in done.stdout, done
+
+
 def test_cells_of_csv_are_no_formulas(tmp_path: Path, small_run: Run) -> None:
     for text in ("=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "-2+3+cmd|' /C calc'!A0"):
         assert spreadsheet_text(text) == f"'{text}"
