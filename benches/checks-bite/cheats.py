@@ -535,13 +535,13 @@ CHEATS = [
     Cheat("a precision that nobody reaches", "precision", "WARN", precision_not_reached),
     Cheat("a search that ends too early", "target_never_reached", "WARN", shallow_search),
 ]
-# What no rig on a machine that others use can bring about; tests with made-up facts show that these bite.
+# What no rig on a machine that others use can bring about, and the tests with made-up facts that show that these bite.
 BY_TESTS = {
-    "clock": "turning the machine's clock",
-    "order_drift": "a machine that slows down from repeat to repeat",
-    "incomplete": "a run that is killed",
-    "warm_up": "a pilot that does not settle",
-    "engine": "short transfers of a device",
+    "clock": "turning the machine's clock (tests/python/test_checks.py)",
+    "order_drift": "a machine that slows down from repeat to repeat (tests/python/test_steadiness.py)",
+    "incomplete": "a run that is killed (tests/python/test_checks.py)",
+    "warm_up": "a pilot that does not settle (tests/python/test_measure_warm_up.py)",
+    "engine": "short transfers of a device (tests/python/test_checks.py)",
     "foreign": "results of others under another workload (tests/python/test_own_figures.py)",
     "rebuild": "nothing to cheat with: how long a simulated rebuild took (tests/python/test_degraded.py)",
     "events": "an event that comes after the run (tests/python/test_degraded.py)",

@@ -33,6 +33,10 @@ class UnavailableError(Exception):
     """What a rig needs is not to be had on this machine."""
 
 
+class NoAnswerError(Exception):
+    """The rig was there, and raidlab gave no answer: nobody may take that for a rig that is not to be had."""
+
+
 def sh(*words: str) -> str:
     """Run a command; its output, or `UnavailableError` with what it said."""
     try:
@@ -199,7 +203,7 @@ def raidlab(*words: str | Path, inside: Path | None = None, timeout_s: float = _
         command = ["sh", "-c", f'echo $$ > {inside}/cgroup.procs && exec "$@"', "sh", *command]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
     if not done.stdout:
-        raise UnavailableError(f"{' '.join(map(str, words))}: {done.stderr.strip().splitlines()[-1:]}")
+        raise NoAnswerError(f"{' '.join(map(str, words))}: {done.stderr.strip().splitlines()[-1:]}")
     return dict(json.loads(done.stdout))
 
 

@@ -10,7 +10,8 @@ were disturbed by either are left out, counted, and shown apart.
     python benches/checks-bite/run.py [--only WORD] [--json FILE]                    # as root
     python benches/checks-bite/run.py --false-alarms [--virtual 400] [--live 60]     # live part as root
 
-Status 1 if a check does not bite, or bites too often. Rigs are `rigs.py`, cheats `cheats.py`, honest runs `honest.py`.
+Status 1 if a check does not bite, or bites too often, or raidlab gives no answer. Rigs are `rigs.py`, cheats
+`cheats.py`, honest runs `honest.py`.
 
 Reference: docs/reference/checks.md.
 """
@@ -30,7 +31,7 @@ from typing import Any
 
 from cheats import BY_TESTS, CHEATS, DISK, MEMORY, Cheat
 from honest import Live, virtual_study
-from rigs import Checks, UnavailableError
+from rigs import Checks, NoAnswerError, UnavailableError
 
 from raidlab.analysis.checks import CHECKS, INVALID, SEVERITY, WARN, run_checks
 from raidlab.api import analyse, run_study
@@ -82,7 +83,7 @@ def bites(only: str) -> tuple[list[dict[str, Any]], bool]:
         for name, why in BY_TESTS.items():
             print(f"{name} bites in the tests only: here it would take {why}")
         print("".join(f"{name} has no cheat\n" for name in sorted(without)), end="")
-    return rows, caught + absent == len(rows)
+    return rows, bool(rows) and caught + absent == len(rows)
 
 
 def _bite(cheat: Cheat) -> dict[str, Any]:
@@ -91,6 +92,8 @@ def _bite(cheat: Cheat) -> dict[str, Any]:
         found = cheat.run()
     except UnavailableError as error:
         return {**row, "verdict": "absent", "evidence": str(error), "caught": False, "others": []}
+    except NoAnswerError as error:
+        return {**row, "verdict": "failed", "evidence": str(error), "caught": False, "others": []}
     mine = [finding for finding in found if finding["check"] == cheat.check]
     worst = max(mine, key=lambda finding: SEVERITY[finding["verdict"]], default=None)
     verdict = worst["verdict"] if worst else "nothing"

@@ -596,8 +596,8 @@ def test_check_overwrites_a_device_only_if_it_is_named_once_more(loop: tuple[str
         assert done.returncode == 4 and "is mounted" in done.stderr, done.stderr
 
 
-def test_every_check_has_a_cheat_or_says_why_not() -> None:
-    script = "import cheats; print(*{c.check for c in cheats.CHEATS}, *cheats.BY_TESTS)"
+def of_cheats(script: str) -> str:
+    """What a script prints that imports the modules of the benchmark of checks."""
     path = os.pathsep.join([str(ROOT / "benches" / "checks-bite"), *sys.path])
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -606,7 +606,30 @@ def test_every_check_has_a_cheat_or_says_why_not() -> None:
         check=True,
         env={**os.environ, "PYTHONPATH": path},
     )
-    assert set(done.stdout.split()) == {module.NAME for module in CHECKS}
+    return done.stdout
+
+
+def test_every_check_has_a_cheat_or_says_why_not() -> None:
+    script = "import cheats; print(*{c.check for c in cheats.CHEATS}, *cheats.BY_TESTS)"
+    assert set(of_cheats(script).split()) == {module.NAME for module in CHECKS}
+
+
+def test_what_bites_in_tests_only_names_them() -> None:
+    by_tests = json.loads(of_cheats("import cheats, json; print(json.dumps(cheats.BY_TESTS))"))
+    for name, why in by_tests.items():
+        file = ROOT / why.rpartition("(")[2].rstrip(")")
+        assert file.is_file() and name in file.read_text(encoding="utf-8"), f"{name}: {why}"
+
+
+def test_a_cheat_of_which_raidlab_says_nothing_is_not_caught_and_no_rig_that_is_lacking() -> None:
+    script = (
+        "import cheats, rigs, run\n"
+        "rigs.CLI[:] = ['false']\n"
+        "run.CHEATS[:] = [cheats.Cheat('one repeat', 'single_run', 'WARN', cheats.one_repeat)]\n"
+        "(row,), good = run.bites('')\n"
+        "print(row['verdict'], good, run.bites('no such cheat'))"
+    )
+    assert of_cheats(script).splitlines()[-1] == "failed False ([], False)"
 
 
 def test_verdicts_are_ordered() -> None:

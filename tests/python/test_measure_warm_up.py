@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from raidlab.analysis.checks import run_checks
+from raidlab.analysis.metrics import Analysis
 from raidlab.api import analyse
 from raidlab.measure import BudgetFlags, Drive, LoadFlags, RequestedTimes, WorkloadFlags, measure, request_of_flags
 from raidlab.measure.warm_up import found_by_pilot
@@ -119,6 +121,11 @@ def test_repeats_run_as_long_before_as_their_pilot_showed(engine: list[dict[str,
     assert [len(point.rows) for point in analysis.points] == [2, 2], "pilots are no results"
     found = {finding.check: finding for finding in run_checks(analysis)}["warm_up"]
     assert found.verdict == "PASS" and "MSER-5 cuts 2 of the 20 seconds" in found.evidence
+    pilot, *others = run.facts["measure"]["warmups"]
+    told = {**run.facts["measure"], "warmups": [{**pilot, "settled": False}, *others]}
+    unsettled = Analysis(dataclasses.replace(run, facts={**run.facts, "measure": told}))
+    (found,) = (finding for finding in run_checks(unsettled) if finding.check == "warm_up")
+    assert found.verdict == "WARN" and "1 of 2 pilots had not settled" in found.evidence and found.remedy
 
 
 def test_short_runs_have_no_pilot(engine: list[dict[str, Any]], tmp_path: Path) -> None:
