@@ -193,6 +193,20 @@ def test_a_cluster_without_workers_is_refused(study: Path, tmp_path: Path, monke
             run_study(study, on=["sim"], out=tmp_path / "runs", cluster=address)
 
 
+def test_a_cluster_of_this_machine_is_nobody_elses() -> None:
+    from distributed import Client, Security
+
+    with Cluster("local:1") as cluster:
+        scheduler = cluster.client.scheduler.address
+        assert scheduler.startswith("tls://127.0.0.1:")
+        for address, security in (
+            (scheduler.replace("tls:", "tcp:"), None),
+            (scheduler, Security.temporary()),
+        ):
+            with pytest.raises(OSError, match=r"certificate|Connection|connect|closed"):
+                Client(address, security=security, timeout=5)
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
 def test_over_tls_only_who_has_a_certificate_gets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import dask as dask_itself

@@ -136,14 +136,24 @@ class StoredTable:
 def explained(file: Path) -> Iterator[None]:
     """What Polars says of a file that it cannot read, as ours."""
     try:
+        with refused_in_words():
+            yield
+    except ValueError as error:
+        raise damaged(file, f"cannot be read: {error}") from None
+
+
+@contextmanager
+def refused_in_words() -> Iterator[None]:
+    """Whatever Polars says of what it cannot read, as a `ValueError` of one line."""
+    try:
         yield
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        raise damaged(file, f"cannot be read: {first_line(error)}") from None
+        raise ValueError(first_line(error)) from None
     except BaseException as error:
         # What Polars' Rust panics with is no `Exception`.
         if type(error).__name__ != "PanicException":
             raise
-        raise damaged(file, f"cannot be read: {first_line(error)}") from None
+        raise ValueError(first_line(error)) from None
 
 
 def most_decoded_bytes(share: int) -> int:

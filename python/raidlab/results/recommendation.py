@@ -14,7 +14,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from raidlab.errors import InputError
-from raidlab.reading import read_text
+from raidlab.reading import json_value, read_text
 from raidlab.study.units import format_bytes, format_number, format_time_ns
 
 RECOMMENDATION = "recommendation.json"
@@ -224,7 +224,7 @@ def recommendation_text(document: Recommendation) -> str:
 def read_recommendation(file: Path) -> Recommendation:
     """Read what `recommendation_text` wrote."""
     try:
-        document: Recommendation = json.loads(read_text(file))
+        document: Recommendation = json_value(read_text(file))
         if document["version"] != VERSION:
             raise ValueError(f"is of version {document['version']}")
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -36,7 +36,7 @@ from raidlab.run.runner import KeyedAnswer, cell_answer, run_request
 from raidlab.written import WrittenAnswer
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client, Future, LocalCluster
 
 _LOOK_EVERY_S = 0.1
 _COUNT_EVERY_S = 5.0
@@ -152,7 +152,9 @@ class Cluster:
 
 def _client(address: str) -> Client:
     try:
-        from distributed import Client, LocalCluster
+        # The last is what TLS within this machine needs, and Dask does not ask for.
+        import cryptography  # noqa: F401
+        from distributed import Client
     except ImportError:
         raise _refused(address, "needs Dask, which is not installed", "pip install 'raidlab[dask]'") from None
     # What a worker that dies makes Dask say is said here, where it matters.
@@ -164,10 +166,7 @@ def _client(address: str) -> Client:
     if kind == "local":
         if not rest.isdecimal() or not 1 <= int(rest) <= 16 * usable_cpus():
             raise _refused(address, "is no number of processes", f"local:1 to local:{16 * usable_cpus()}")
-        local = LocalCluster(
-            n_workers=int(rest), threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
-        )
-        return Client(local)
+        return Client(_local_cluster(int(rest)))
     if kind not in ("tcp", "tls") or not rest.startswith("//"):
         raise _refused(address, "is no address of a cluster", _ACCEPTED)
     try:
@@ -178,6 +177,25 @@ def _client(address: str) -> Client:
     # thread, it would wait for ever for the lock that the start holds; so it is now, when nothing refers to it.
     gc.collect()
     raise _refused(address, f"cannot be reached: {said}", _ACCEPTED)
+
+
+def _local_cluster(processes: int) -> LocalCluster:
+    """Processes of this machine, reached with a key that is made for them.
+
+    Whoever reaches a scheduler can run anything as this user, and every user of the machine could. Its pages, which
+    nobody asked for, are left out.
+    """
+    from dask import config
+    from distributed import LocalCluster, Security
+
+    with config.set({f"distributed.{of}.http.routes": [] for of in ("scheduler", "worker")}):
+        return LocalCluster(
+            n_workers=processes,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+            security=Security.temporary(),
+        )
 
 
 def _refused(address: str, message: str, accepted: str | None = None) -> InputError:

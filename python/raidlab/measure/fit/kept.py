@@ -29,6 +29,7 @@ from raidlab.measure.fit.situations import Op, Situation
 from raidlab.measure.fit.table import Sample
 from raidlab.measure.fit.timed import Numbers, TimedRequests, TimedSubject
 from raidlab.reading import json_value, read_bytes
+from raidlab.results.damage import first_line, refused_in_words
 from raidlab.results.parquet import decoded_size
 
 _META = "raidlab.fit"
@@ -114,13 +115,14 @@ class KeptMeasurements:
         except OSError as error:
             raise InputError.one("--from", f"cannot be read: {error.strerror}", value=f"'{file}'") from None
         try:
-            size = decoded_size(content)
-            if size.rows > _MOST_ROWS or max(size.page_bytes, size.values * 8) > _MOST_DECODED:
-                raise ValueError("is larger than any fit")
-            facts = _facts(json_value(pl.read_parquet_metadata(io.BytesIO(content)).get(_META, "null")))
-            table = pl.read_parquet(io.BytesIO(content))
-            if table.schema != _SCHEMA:
-                raise ValueError("has other columns")
+            with refused_in_words():
+                size = decoded_size(content)
+                if size.rows > _MOST_ROWS or max(size.page_bytes, size.values * 8) > _MOST_DECODED:
+                    raise ValueError("is larger than any fit")
+                facts = _facts(json_value(pl.read_parquet_metadata(io.BytesIO(content)).get(_META, "null")))
+                table = pl.read_parquet(io.BytesIO(content))
+                if table.schema != _SCHEMA:
+                    raise ValueError("has other columns")
             found = cls(facts)
             for row in table.iter_rows(named=True):
                 if row["section"] == "turn":
@@ -129,8 +131,8 @@ class KeptMeasurements:
                     found.drain = _drain_of_row(row)
                 else:
                     (found.mechanics if row["section"] == "mechanics" else found.buckets).append(_list_of_row(row))
-        except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
-            message = f"holds no measurements of a fit ({str(error).splitlines()[0] if str(error) else 'damaged'})"
+        except (ValueError, TypeError) as error:
+            message = f"holds no measurements of a fit ({first_line(error)})"
             accepted = "a file that 'raidlab device fit --keep' wrote"
             raise InputError.one("--from", message, value=f"'{file}'", accepted=accepted) from None
         if not found.samples:

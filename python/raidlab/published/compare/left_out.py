@@ -7,6 +7,7 @@ little of a model; as the parameters of the other tables have it, it is a predic
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from pathlib import Path
 
 from raidlab.directory import Directory
@@ -27,7 +28,7 @@ def read_left_out(folder: Path) -> Mapping[str, float]:
         found = toml(read_text(file))
     except (OSError, ValueError) as error:
         raise InputError.one(str(file), f"cannot be read: {error}", accepted="what raidlab study fit wrote") from None
-    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
+    return {name: float(value) for name, value in found.items() if isinstance(value, int | float) and isfinite(value)}
 
 
 def write_left_out(rows: Iterable[PublishedRow], folder: Path) -> Path:
