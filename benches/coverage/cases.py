@@ -195,6 +195,8 @@ def cases() -> list[Case]:
         if not rates.likeness:
             found += [_compared(rates, repeats, paired=True) for repeats in REPEATS]
             found += [_compared(rates, repeats, paired=False) for repeats in REPEATS]
+        else:
+            found += [_compared(rates, 30, paired=paired) for paired in (True, False)]
     found += [_pilot(amplitude, 60) for amplitude in (0.0, 10.0)]
     found += [_pilot(amplitude, 600) for amplitude in (0.0, 1.0, 3.0, 10.0)]
     return sorted(found, key=lambda case: -case.cost)

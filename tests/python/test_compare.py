@@ -453,6 +453,15 @@ def test_welch_by_hand() -> None:
     assert found.p == pytest.approx(0.0035040378220946183, rel=1e-9)
 
 
+def test_welch_asks_the_order_of_repeats() -> None:
+    rising, level = [100.0 + number for number in range(12)], [50.0, 52.0, 49.0, 51.0] * 3
+    for pair in ((rising, level), (level, rising)):
+        refused = compare_unpaired(*pair).ratio
+        assert refused.interval is None and refused.reason is Reason.NOT_INDEPENDENT
+        assert refused.value == pytest.approx(compare_unpaired(*pair, independent=True).ratio.value)
+    assert compare_unpaired(rising[:9], level).ratio.interval is not None, "nine say nothing of their order"
+
+
 def test_welch_is_wrong_as_often_as_it_says() -> None:
     # 2,000 comparisons at 5 %, spreads three to one and numbers two to one: beyond 66 to 138 once in 4,000 seeds.
     rng = np.random.default_rng(21)

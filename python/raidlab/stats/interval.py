@@ -102,8 +102,10 @@ def student(
     return Answer(mean, mean - below * error, mean + above * error, confidence, METHOD, n)
 
 
-def order_sentence(values: Sequence[float]) -> str | None:
+def order_sentence(values: Sequence[float], beside: int = 0) -> str | None:
     """What is wrong with the order of repeats: that neighbours are alike. None where nothing is, or below ten.
+
+    ``beside`` is of how many others the same is asked for one answer: independent ones are refused no oftener for it.
 
     Examples
     --------
@@ -114,7 +116,7 @@ def order_sentence(values: Sequence[float]) -> str | None:
     if n < ORDER_TESTED_FROM or max(values) - min(values) <= _ROUNDING * abs(values[0]):
         return None
     alike = alike_p(np.asarray(values, dtype=np.float64))
-    if alike >= (_ALIKE_P_OF_MANY if n >= MANY else _ALIKE_P):
+    if alike >= (_ALIKE_P_OF_MANY if n >= MANY else _ALIKE_P) / (1 + beside):
         return None
     return f"Neighbours among the {n} repeats are more alike than independent ones would be (p = {alike:.2g})."
 

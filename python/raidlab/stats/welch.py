@@ -14,26 +14,33 @@ import math
 from collections.abc import Sequence
 
 from raidlab.stats.answer import CONFIDENCE, Answer, Reason
+from raidlab.stats.interval import order_sentence
 from raidlab.stats.paired import Difference, p_of, standard_error
 from raidlab.stats.special import t_quantile
 
 METHOD = "welch, log values"
 
 
-def compare_unpaired(own: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
+def compare_unpaired(
+    own: Sequence[float], other: Sequence[float], confidence: float = CONFIDENCE, *, independent: bool = False
+) -> Difference:
     """Compare two things, each measured several times on its own.
 
     Parameters
     ----------
     own, other : sequence of float
-        One value a repeat, any unit, as many as there are; values that are not above 0 are left out.
+        One value a repeat, any unit, as many as there are, in the order in which they were run; values that are not
+        above 0 are left out.
     confidence : float
         0 to 1.
+    independent : bool
+        True of repeats of which that is known, as for `student`.
 
     Returns
     -------
     Difference
-        Its ratio is refused with `TOO_FEW_SAMPLES` where either has fewer than two.
+        Its ratio is refused with `TOO_FEW_SAMPLES` where either has fewer than two, with `NOT_INDEPENDENT` where ten or
+        more of either follow one another too closely.
 
     References
     ----------
@@ -48,12 +55,18 @@ def compare_unpaired(own: Sequence[float], other: Sequence[float], confidence: f
     logs = [[math.log(value) for value in values if value > 0] for values in (own, other)]
     n = len(logs[0]) + len(logs[1])
     value = math.exp(_mean(logs[0]) - _mean(logs[1])) if all(logs) else None
+
+    def no(reason: Reason, sentence: str) -> Difference:
+        return Difference(
+            Answer.refused(reason, sentence, method=METHOD, n=n, value=value, confidence=confidence), None
+        )
+
     if min(len(part) for part in logs) < 2:
         sentence = f"{len(logs[0])} and {len(logs[1])} repeats do not show how repeats differ; at least 2 are needed."
-        refused = Answer.refused(
-            Reason.TOO_FEW_SAMPLES, sentence, method=METHOD, n=n, value=value, confidence=confidence
-        )
-        return Difference(refused, None)
+        return no(Reason.TOO_FEW_SAMPLES, sentence)
+    alike = None if independent else order_sentence(logs[0], beside=1) or order_sentence(logs[1], beside=1)
+    if alike is not None:
+        return no(Reason.NOT_INDEPENDENT, alike)
     difference = _mean(logs[0]) - _mean(logs[1])
     errors = [standard_error(part) for part in logs]
     error = math.hypot(*errors)

@@ -25,6 +25,7 @@ from raidlab.errors import InputError
 from raidlab.results import Run
 from raidlab.stats import Answer, Difference, Reason, compare, compare_unpaired, corrected, student
 from raidlab.stats.answer import CONFIDENCE
+from raidlab.study.words import is_simulated
 
 # Targets that follow from an idle response time differ a little from run to run.
 _TARGET_TOLERANCE = 0.01
@@ -262,7 +263,10 @@ def _set_against(
     is_paired = given[0] == given[1]
     test = compare if is_paired else compare_unpaired
     own, other = ([part[repeat] for repeat in sorted(part)] for part in each)
-    return ComparisonRow(a, b, level, operation, figure, merged, each, is_paired, test(other, own))
+    # Simulated repeats have a seed each, and nothing else that they could share.
+    independent = is_simulated(a.target) and is_simulated(b.target)
+    difference = test(other, own, independent=independent)
+    return ComparisonRow(a, b, level, operation, figure, merged, each, is_paired, difference)
 
 
 def _mean_of(each: dict[int, float]) -> float:
