@@ -34,7 +34,7 @@ from raidlab.cli import (
     version,
 )
 from raidlab.cli.room import make_sure_of_room
-from raidlab.cli.terminal import mark_output, open_missing, printing, say
+from raidlab.cli.terminal import mark_output, open_missing, printing, say, settle
 from raidlab.cli.usage import mistake_of
 from raidlab.errors import (
     EXIT_CODES,
@@ -194,6 +194,7 @@ def main() -> None:
     finally:
         # The exit code is decided; Ctrl-C pressed once more must not replace it while the interpreter tidies up.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        settle()
 
 
 def _lacking(error: BaseException) -> str | None:

@@ -21,6 +21,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from typer import Exit
+
 from raidlab.errors import InputError, OutputError, RefusedError, shown
 
 if TYPE_CHECKING:
@@ -161,19 +163,33 @@ def printing() -> Iterator[None]:
     try:
         try:
             yield
+        except Exit:
+            # What was printed before a command left with its code is on its way only now.
+            sys.stdout.flush()
+            raise
         except SystemExit as leaving:
             # Rich answers a broken pipe so.
             if leaving.code != 1:
                 raise
             raise BrokenPipeError from None
         sys.stdout.flush()
-    except BrokenPipeError:
+    except BrokenPipeError as error:
         _silence()
+        if isinstance(error.__context__, Exit):
+            raise error.__context__ from None
     except OSError as error:
         if not getattr(error, _MARK, False):
             raise
         _silence()
         raise OutputError(f"standard output: cannot be written: {error.strerror}") from None
+
+
+def settle() -> None:
+    """After a failure of which something was said: what is printed still goes where it can, and fails no more."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        _silence()
 
 
 def _silence() -> None:
