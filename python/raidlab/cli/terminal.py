@@ -13,6 +13,7 @@ Invariants:
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _STANDARD = 3
+# What becomes of a place that was named rightly.
+_NO_MISTAKES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # What an error of standard output is marked with.
 _MARK = "is_of_standard_output"
 
@@ -118,10 +121,12 @@ def say(text: str) -> None:
 
 @contextmanager
 def writing(option: str, place: object) -> Iterator[None]:
-    """Write within what an option names; what cannot be written is the option's mistake."""
+    """Write within what an option names: a place that cannot be written is the option's mistake, a full one is none."""
     try:
         yield
     except OSError as error:
+        if error.errno in _NO_MISTAKES:
+            raise OutputError(f"{option}: '{place}': cannot be written: {error.strerror}") from None
         raise InputError.one(option, f"cannot be written: {error.strerror}", value=f"'{place}'") from None
 
 
