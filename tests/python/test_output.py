@@ -117,6 +117,24 @@ def test_another_file_that_cannot_be_written_is_not_called_standard_output(tmp_p
     assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
 
 
+@pytest.mark.parametrize("module", ["raidlab.cli.app", "typer", "raidlab.cli.usage", "raidlab.results.provenance"])
+@pytest.mark.parametrize(
+    "how", ["import raidlab.cli; raidlab.cli.main()", "runpy.run_module('raidlab', run_name='__main__')"]
+)
+def test_ctrl_c_while_modules_are_imported_is_no_traceback(module: str, how: str, tmp_path: Path) -> None:
+    program = (
+        "import os, runpy, signal, sys\n"
+        "class Interrupted:\n"
+        " def find_spec(self, name, *more):\n"
+        f"  if name == '{module}': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "sys.argv = ['raidlab', 'version']\n"
+        f"{how}"
+    )
+    done = _shell(f'trap - INT; {sys.executable} -c "{program}"', tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(tmp_path: Path) -> None:
     broken = (
         "import raidlab.results.provenance as it, raidlab.cli as cli\n"
