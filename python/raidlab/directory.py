@@ -181,7 +181,10 @@ class Directory:
         if own and not (stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and self._is_own(status)):
             raise self._error(name, "is not a file of yours with a single name, so it is not removed")
         # Should the name stand for something else by now: a link is removed itself, and a directory not at all.
-        os.unlink(_single(name), dir_fd=self._descriptor)
+        try:
+            os.unlink(_single(name), dir_fd=self._descriptor)
+        except OSError as error:
+            raise self._named(error, name) from None
         return status.st_size
 
     def make_child(self, name: str, mode: int = 0o777) -> None:

@@ -81,6 +81,29 @@ equal = "user_capacity"
 """
 
 
+def _named_alike() -> str:
+    """A study of tables whose groups file names cannot tell apart, and of names that mean something elsewhere."""
+    groups = {"A B": ("ink", "currentColor"), "a-b": ("b0", "#1f2328")}
+    groups |= {"数据": ("c0", "c1"), "кольцо": ("d0", "d1"), "own": ("e0", "e1")}
+    parts = ['name = "names"\ntitle = "Names"\non = ["sim"]']
+    for group, arrays in groups.items():
+        parts += [f'[[array]]\nname = "{name}"\ngroup = "{group}"\ntree = "raid0(2)"' for name in arrays]
+        parts.append(
+            f'[[compare]]\ngroup = "{group}"\ntitle = "Table {arrays[0]}"\nreference = "{arrays[0]}"\nequal = "members"'
+        )
+    for number, array in (("Figure 1 (a)", "ink"), ("Figure 1: a", "b0")):
+        parts.append(
+            f'[[figure]]\nnumber = "{number}"\ntitle = "Of {array}"\ndraw = "curves"\narrays = ["{array}"]\n'
+            'workloads = ["reads"]\nmetrics = ["iops"]'
+        )
+    parts.append('[[workload]]\nname = "reads"\nread = 1.0\nsize = "8KiB"\n[load]\ndepths = [1, 4]')
+    parts.append('[sim]\ndevice = "fixed-100us"\nmeasure = { requests = 200 }')
+    return "\n".join(parts)
+
+
+NAMED_ALIKE_STUDY = _named_alike()
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache a test: what another test of the same process simulated is not to change what this one sees."""

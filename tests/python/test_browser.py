@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from browser_scripts import OVERLAPS, TOO_FAINT
-from conftest import SMALL_STUDY
+from conftest import NAMED_ALIKE_STUDY, SMALL_STUDY
 from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, compare, run_study, write_report
 from raidlab.report.comparison import render_comparison
@@ -71,6 +71,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def report(run: Run) -> Path:
     """Its report."""
     return write_report(run)
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a run whose tables have names that are alike."""
+    file = tmp_path_factory.mktemp("alike") / "study.toml"
+    file.write_text(NAMED_ALIKE_STUDY, encoding="utf-8")
+    return write_report(run_study(file, out=file.parent / "runs"))
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +154,19 @@ def test_tabs_show_one_table_at_a_time(browser: Any, report: Path) -> None:
         assert first.get_attribute("aria-selected") == "true"
         assert first.evaluate("tab => tab === document.activeElement")
         assert sum(page.evaluate("window.shifts")) == 0
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_tab_opens_each_of_several_tables_whose_names_are_alike(browser: Any, alike: Path, viewport: Any) -> None:
+    with Opened(browser, alike, viewport=viewport) as opened:
+        page = opened.page
+        for first, second in (("ink", "currentColor"), ("b0", "#1f2328"), ("c0", "c1"), ("d0", "d1"), ("e0", "e1")):
+            page.get_by_role("tab", name=f"Table {first}").click()
+            panels = page.get_by_role("tabpanel")
+            assert panels.count() == 1
+            assert panels.get_by_role("rowheader").all_inner_texts()[-2:] == [first, second]
+            assert panels.locator("svg.chart").first.is_visible()
+        assert opened.complaints == []
 
 
 def test_a_link_into_a_tab_that_is_not_shown_shows_it(browser: Any, report: Path) -> None:

@@ -20,7 +20,7 @@ from raidlab.analysis.checks import INVALID, WARN, Finding, that_concern, words_
 from raidlab.analysis.metrics.repeat_figures import REPEAT_FIGURES
 from raidlab.api import compare, run_study
 from raidlab.cli.app import app
-from raidlab.errors import EXIT_INVALID_RESULT, InputError
+from raidlab.errors import EXIT_INVALID_RESULT, InputError, OutputError
 from raidlab.report.differences import answer_words
 from raidlab.results import Run
 from raidlab.stats import Reason, compare_unpaired, corrected
@@ -358,6 +358,32 @@ def test_the_page_says_what_the_terminal_says(one: Run, tmp_path: Path) -> None:
     figures = re.findall(r'<svg role="img" aria-label="[^"]*\d %[^"]*"', text)
     # For throughput and for p90: reads, and both directions of the mix.
     assert len(figures) == 2 * 3
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-310, 1e-200])
+def test_what_gives_no_ratio_is_left_out_as_what_is_nothing(value: float, place: Path) -> None:
+    hold = 'load = { depths = [8], hold = { percentile = 90, target = "80ms", max_depth = 64 } }'
+    one, other = (_run(place, seed, ("load = { depths = [8, 32] }", hold)) for seed in (1, 2))
+    assert "throughput at an equal percentile" in _said(str(one.folder), str(other.folder))
+    holds = pl.read_parquet(other.folder / "holds.parquet")
+    holds.with_columns(throughput_bytes_per_s=pl.lit(value)).write_parquet(other.folder / "holds.parquet")
+    facts = json.loads((other.folder / "run.json").read_text(encoding="utf-8"))
+    (other.folder / "run.json").write_text(json.dumps({**facts, "tables": {}}), encoding="utf-8")
+    said = " ".join(_said(str(one.folder), str(other.folder)).split())
+    assert "throughput at an equal percentile" not in said and "nothing was served" in said
+    json.loads(_said(str(one.folder), str(other.folder), "--json"))
+
+
+def test_repeats_however_far_apart_have_an_interval() -> None:
+    for test in (compare_pairs, compare_unpaired):
+        low, high = test([1e-90, 1e90], [1.0, 1.5]).interval or (1, 1)
+        assert 0 <= low < 1 < high < math.inf
+
+
+def test_a_full_disk_is_no_mistake_of_an_option(one: Run) -> None:
+    words = [f"{one.folder}:raid5", f"{one.folder}:raid10", "--report", "/dev/full"]
+    with pytest.raises(OutputError, match="--report: '/dev/full': cannot be written: No space left on device"):
+        CliRunner().invoke(app, ["results", "compare", *words], catch_exceptions=False)
 
 
 def test_a_page_that_cannot_be_written_is_one_clear_error(one: Run, tmp_path: Path) -> None:

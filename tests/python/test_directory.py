@@ -525,3 +525,10 @@ def test_of_two_who_write_one_new_file_the_second_is_refused(tmp_path: Path) -> 
 def test_a_name_with_a_way_in_it_is_none(name: str, tmp_path: Path) -> None:
     with Directory.open(tmp_path) as folder, pytest.raises(OSError, match="is no name of a file"):
         folder.replace(name, b"x")
+
+
+def test_what_cannot_be_removed_is_named_with_its_whole_path(tmp_path: Path) -> None:
+    (tmp_path / "it").mkdir()
+    with Directory.open(tmp_path) as folder, pytest.raises(OSError, match="it") as caught:
+        folder.remove("it")
+    assert caught.value.filename == str(tmp_path / "it")

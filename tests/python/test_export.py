@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -15,12 +16,13 @@ import pytest
 from typer.testing import CliRunner
 
 import raidlab
+from conftest import unmount
 from raidlab.analysis.checks import run_checks
 from raidlab.analysis.metrics import Analysis
 from raidlab.api import analyse, run_study
 from raidlab.cli.app import app
 from raidlab.directory import Directory
-from raidlab.errors import EXIT_INVALID_RESULT, InputError
+from raidlab.errors import EXIT_INVALID_RESULT, InputError, OutputError
 from raidlab.formats.hlog import LONGEST_NS, bucket_of, encoded
 from raidlab.histogram import Histogram
 from raidlab.report.export import EXPORTS
@@ -206,3 +208,21 @@ def test_results_on_the_command_line(analysis: Analysis, tmp_path: Path) -> None
     for query, told in (("SELECT * FROM cell", 'Did you mean "cells"'), ("SELECT array, 1 FROM cells", "want quotes")):
         refused = runner.invoke(app, ["results", "query", "last", query, "--out", out])
         assert told in str(refused.exception) and "LINE 1" not in str(refused.exception)
+
+
+@pytest.mark.parametrize("words", [["--to", "elsewhere"], []], ids=["--to", "the run's folder"])
+def test_a_full_disk_is_no_mistake_of_an_option(analysis: Analysis, words: list[str], tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(small)], check=False)
+    if mounted.returncode:
+        pytest.skip("tmpfs cannot be mounted here")
+    try:
+        shutil.copytree(analysis.run.folder, small / "run")
+        with suppress(OSError), (small / "all").open("wb") as file:
+            file.write(bytes(16 << 20))
+        to = [word if word == "--to" else str(small / word) for word in words]
+        with pytest.raises(OutputError, match="cannot be written: No space left on device"):
+            CliRunner().invoke(app, ["results", "export", str(small / "run"), *to], catch_exceptions=False)
+    finally:
+        unmount(small)

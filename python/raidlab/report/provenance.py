@@ -159,6 +159,11 @@ def members_of(facts: Facts) -> list[dict[str, str]]:
 
 
 def rerun_command(facts: Facts) -> str:
-    """The command that runs the same again, with the seed spelt out."""
+    """The command that runs the same again, with the seed spelt out; empty where none of raidlab's was recorded.
+
+    A run folder may come from a stranger, and whoever reads the page types what stands there.
+    """
     argv = facts["argv"]
+    if argv[:1] != ["raidlab"]:
+        return ""
     return shlex.join(argv if "--seed" in argv else [*argv, "--seed", str(facts["seed"])])

@@ -16,7 +16,7 @@ from raidlab.analysis.metrics import Analysis, Comparison, Point
 from raidlab.published.compare import PublishedComparison, PublishedRow
 from raidlab.report.answer import PER_WORDS, TARGET_WORDS
 from raidlab.report.figures import Figure
-from raidlab.report.figures.figure import key_of, length
+from raidlab.report.figures.figure import group_key, key_of, length
 from raidlab.report.figures.own import drawn_by, own_key
 from raidlab.report.path import DataPath, data_path
 from raidlab.stats import interval_above_zero
@@ -155,7 +155,7 @@ def _own(
     by_key = {figure.key: figure for figure in figures}
     found, missing = [], []
     for spec in analysis.run.study.figure:
-        figure = by_key.get(own_key(spec, target))
+        figure = by_key.get(own_key(analysis.run.study, spec, target))
         if figure is None:
             missing.append(spec.number)
         else:
@@ -179,18 +179,17 @@ def _tables(analysis: Analysis, figures: list[Figure], target: str, findings: Se
     for compare in analysis.run.study.compare:
         mine = analysis.compared(target, compare.group)
         if mine:
+            group = group_key(analysis.run.study, compare.group)
             rows = [row.point for comparison in mine for row in comparison.rows]
             yield Section(
-                key=key_of(compare.group, target),
+                key=key_of(group, target),
                 title=compare.title,
                 note=" ".join(filter(None, (compare.note, _plain_mb(analysis)))),
                 reference=compare.reference,
                 per=PER_WORDS[compare.per],
                 equal=compare.equal,
                 space=space_words(mine),
-                figures=[
-                    shown(figure) for figure in figures if figure.key == key_of(figure.kind, compare.group, target)
-                ],
+                figures=[shown(figure) for figure in figures if figure.key == key_of(figure.kind, group, target)],
                 comparisons=mine,
                 care=warns_of(findings, target, [(point.array, point.workload) for point in rows]),
                 path=data_path(rows),

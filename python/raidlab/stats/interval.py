@@ -22,6 +22,8 @@ from raidlab.stats.skewness import skewed_ends
 from raidlab.stats.special import t_quantile
 from raidlab.stats.tail import NOT_FINITE, TailIndex
 
+# Of what a floating-point number holds.
+_LARGEST_LOG = 709.0
 METHOD = "student"
 # Figures of single runs that differ by less are called level: what they scatter by is not known.
 NOTHING_SHOWN_PERCENT = 5.0
@@ -100,6 +102,17 @@ def student(
     if n >= MANY and not symmetric:
         below, above = skewed_ends(np.asarray(values, dtype=np.float64), confidence)
     return Answer(mean, mean - below * error, mean + above * error, confidence, METHOD, n)
+
+
+def ratio_of(log: float) -> float:
+    """The ratio whose logarithm this is; an end of an interval may lie beyond all numbers, and is the last of them.
+
+    Examples
+    --------
+    >>> ratio_of(0.0), ratio_of(2900.0) > 1e300
+    (1.0, True)
+    """
+    return math.exp(min(log, _LARGEST_LOG))
 
 
 def order_sentence(values: Sequence[float], beside: int = 0) -> str | None:

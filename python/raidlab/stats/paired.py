@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from raidlab.stats.answer import CONFIDENCE, Answer, Reason
 from raidlab.stats.holm import holm, holm_levels
-from raidlab.stats.interval import student
+from raidlab.stats.interval import ratio_of, student
 from raidlab.stats.power import PROMISED, detectable_by_error
 from raidlab.stats.special import t_cdf, t_quantile
 
@@ -56,7 +56,7 @@ class Difference:
         if self.level is None or ratio.value is None or self.error is None or self.degrees is None:
             return ratio.interval
         half = t_quantile(1 - self.level / 2, self.degrees) * self.error
-        return ratio.value * math.exp(-half), ratio.value * math.exp(half)
+        return ratio.value * ratio_of(-half), ratio.value * ratio_of(half)
 
     @property
     def shown(self) -> bool | None:
@@ -129,7 +129,7 @@ def compare(
     value = None if answer.value is None else math.exp(answer.value)
     if answer.low is None or answer.high is None or answer.value is None:
         return Difference(replace(answer, value=value, method=METHOD), None)
-    ratio = replace(answer, value=value, low=math.exp(answer.low), high=math.exp(answer.high), method=METHOD)
+    ratio = replace(answer, value=value, low=ratio_of(answer.low), high=ratio_of(answer.high), method=METHOD)
     error = standard_error(logs)
     return Difference(ratio, p_of(answer.value, error, len(logs) - 1), error=error, degrees=len(logs) - 1)
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 
 from raidlab.stats.answer import CONFIDENCE, Answer, Reason
-from raidlab.stats.interval import order_sentence
+from raidlab.stats.interval import order_sentence, ratio_of
 from raidlab.stats.paired import Difference, p_of, standard_error
 from raidlab.stats.special import t_quantile
 
@@ -72,7 +72,7 @@ def compare_unpaired(
     error = math.hypot(*errors)
     degrees = _degrees(errors, [len(part) for part in logs])
     half = t_quantile((1 + confidence) / 2, degrees) * error
-    ends = math.exp(difference - half), math.exp(difference + half)
+    ends = ratio_of(difference - half), ratio_of(difference + half)
     ratio = Answer(math.exp(difference), *ends, confidence, METHOD, n)
     return Difference(ratio, p_of(difference, error, degrees), error=error, degrees=degrees)
 

@@ -25,10 +25,13 @@ from raidlab.errors import InputError
 from raidlab.results import Run
 from raidlab.stats import Answer, Difference, Reason, compare, compare_unpaired, corrected, student
 from raidlab.stats.answer import CONFIDENCE
+from raidlab.stats.interval import ratio_of
 from raidlab.study.words import is_simulated
 
 # Targets that follow from an idle response time differ a little from run to run.
 _TARGET_TOLERANCE = 0.01
+# No figure of anything lies beyond these; the ratio of two within them is a number that has a logarithm.
+_LEAST, _MOST = 1e-100, 1e100
 _UNEQUAL = "--unequal-capacity compares them all the same, and --per user_capacity per byte of it"
 
 
@@ -243,7 +246,7 @@ def _compared(a: Point, b: Point, operation: str, figure: RepeatFigure, per: str
         basis = share_basis(point, per) if figure.is_rate else 1.0
         merged.append((figure.compute(point, operation) or 0.0) / basis)
         own = {int(one.rows[0]["repeat"]): figure.compute(one, operation) for one in point.repeats}
-        each.append({repeat: value / basis for repeat, value in own.items() if value})
+        each.append(_comparable({repeat: (value or 0.0) / basis for repeat, value in own.items()}))
     if all(merged) and all(each):
         yield _set_against(a, b, a.level, operation, figure, (merged[0], merged[1]), (each[0], each[1]))
 
@@ -267,6 +270,11 @@ def _set_against(
     independent = is_simulated(a.target) and is_simulated(b.target)
     difference = test(other, own, independent=independent)
     return ComparisonRow(a, b, level, operation, figure, merged, each, is_paired, difference)
+
+
+def _comparable(each: dict[int, float]) -> dict[int, float]:
+    """Those of the repeats whose ratio to others is a number."""
+    return {repeat: value for repeat, value in each.items() if _LEAST < value < _MOST}
 
 
 def _mean_of(each: dict[int, float]) -> float:
@@ -295,11 +303,9 @@ def _held(a: Point, b: Point, per: str, refused: list[Refusal]) -> Iterator[Comp
         refused.append(Refusal(what, f"the target was not met in between: {', '.join(bounds).replace('_', ' ')}"))
         return
     each = [
-        {
-            int(row["repeat"]): row["throughput_bytes_per_s"] / 1e6 / share_basis(point, per)
-            for row in rows
-            if row["throughput_bytes_per_s"]
-        }
+        _comparable(
+            {int(row["repeat"]): (row["throughput_bytes_per_s"] or 0.0) / 1e6 / share_basis(point, per) for row in rows}
+        )
         for point, rows in zip((a, b), found, strict=True)
     ]
     if not all(each):
@@ -327,6 +333,6 @@ def _geometric_mean(rows: Sequence[ComparisonRow]) -> Answer:
         answer = Answer.refused(
             Reason.NOT_INDEPENDENT, sentence, method="student", n=len(rows), value=value, confidence=CONFIDENCE
         )
-    low, high = (None if end is None else math.exp(end) for end in (answer.low, answer.high))
+    low, high = (None if end is None else ratio_of(end) for end in (answer.low, answer.high))
     method = "geometric mean of ratios"
     return replace(answer, value=math.exp(answer.value or 0.0), low=low, high=high, method=method)

@@ -14,9 +14,10 @@ from __future__ import annotations
 import json
 import re
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ import vl_convert
 from raidlab.directory import Directory
 from raidlab.errors import RaidlabError
 from raidlab.report.figures.style import EMBEDDED_INK, INK, PAPER_INK, configuration
+from raidlab.study import Study
 
 Chart = alt.Chart | alt.LayerChart
 
@@ -73,7 +75,7 @@ class Figure:
 
     @cached_property
     def _drawn(self) -> list[str]:
-        """Each panel as Vega draws it, in the page's ink; drawing is what costs time, so it is done once."""
+        """Each panel as Vega draws it, in `INK`; drawing is what costs time, so it is done once."""
         return [_svg(panel.chart) for panel in self.panels]
 
     def panel_svgs(self) -> list[str]:
@@ -104,10 +106,9 @@ def _svg(chart: Chart) -> str:
     # The schema is checked by the tests, for every figure; checking it for every panel of every report takes longer
     # than drawing it.
     specification: dict[str, Any] = chart.to_dict(validate=False)
-    specification["config"] = configuration(EMBEDDED_INK)
-    text = json.dumps(specification).replace(json.dumps(INK), json.dumps(EMBEDDED_INK))
+    specification["config"] = configuration()
     _check_addresses()
-    return str(vl_convert.vegalite_to_svg(text))
+    return str(vl_convert.vegalite_to_svg(json.dumps(specification)))
 
 
 def _check_addresses() -> None:
@@ -127,7 +128,7 @@ def _sheet(panels: list[str]) -> str:
         if index % _FILE_COLUMNS == 0:
             top = bottom
         left = _GAP + column * (index % _FILE_COLUMNS)
-        placed.append(svg.replace("<svg", f'<svg x="{left:g}" y="{top:g}"', 1).replace(EMBEDDED_INK, PAPER_INK))
+        placed.append(svg.replace("<svg", f'<svg x="{left:g}" y="{top:g}"', 1).replace(INK, PAPER_INK))
         bottom = max(bottom, top + height + _GAP)
     width = _GAP + column * min(len(panels), _FILE_COLUMNS)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{bottom:g}">'
@@ -149,7 +150,7 @@ def embeddable(svg: str, panel: Panel) -> str:
     What a page says once (the font) and what only a lone SVG needs is left out: that halves it.
     """
     width, height = length(svg, "width"), length(svg, "height")
-    body = svg[svg.index(">") + 1 :]
+    body = svg[svg.index(">") + 1 :].replace(INK, EMBEDDED_INK)
     for pattern, text in _SLIMMED:
         body = pattern.sub(text, body)
     said = f"{panel.title}. {panel.alt}" if panel.alt else panel.title
@@ -181,5 +182,40 @@ _SLIMMED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ..
 
 
 def key_of(*words: str) -> str:
-    """A file name from words."""
+    """A file name from words; of several names `keys_of` comes first: they may differ in what is dropped alone."""
     return re.sub(r"[^a-z0-9]+", "-", "-".join(words).lower()).strip("-")
+
+
+def keys_of(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """Of each name a part of keys that no other of them has, and that is not ``taken``.
+
+    It is `key_of` the name; of those that would share one, the first in order has it, and the others have a number.
+
+    Examples
+    --------
+    >>> keys_of(["a b", "a-b", "a-b-2", "Gruppe ä", "rest"], taken=["rest"])
+    {'a b': 'a-b', 'a-b-2': 'a-b-2', 'Gruppe ä': 'gruppe', 'a-b': 'a-b-3', 'rest': 'rest-2'}
+    """
+    found: dict[str, str] = {}
+    used, later = {*taken}, []
+    for name in dict.fromkeys(names):
+        if (key := key_of(name)) in used:
+            later.append(name)
+        else:
+            used.add(key)
+            found[name] = key
+    for name in later:
+        key = next(key for number in count(2) if (key := key_of(name, str(number))) not in used)
+        used.add(key)
+        found[name] = key
+    return found
+
+
+def group_key(study: Study, group: str) -> str:
+    """The part of keys that stands for a group of a study; the page has other sections, too."""
+    return keys_of((array.group for array in study.array), taken=("own", "rest", "target"))[group]
+
+
+def array_key(study: Study, array: str) -> str:
+    """The part of keys that stands for an array of a study."""
+    return keys_of(one.name for one in study.array)[array]

@@ -18,7 +18,7 @@ from raidlab.analysis.metrics import METRICS, Analysis, Metric, Point
 from raidlab.published.compare import PublishedComparison
 from raidlab.published.quantities import Reading, Source, held, metric
 from raidlab.published.quantities.kind import each_of, repeats_of
-from raidlab.report.figures.figure import Figure, Panel, key_of
+from raidlab.report.figures.figure import Figure, Panel, key_of, keys_of
 from raidlab.report.figures.printed_points import Printed, printed_of
 from raidlab.stats import interval_above_zero
 from raidlab.study import Study
@@ -107,9 +107,9 @@ def in_unit(metric: Metric, spec: StudyFigure) -> Metric:
     return replace(metric, unit=spec.unit or metric.unit, compute=compute)
 
 
-def own_key(spec: StudyFigure, target: str) -> str:
+def own_key(study: Study, spec: StudyFigure, target: str) -> str:
     """A figure's identity within a report."""
-    return key_of(OWN, spec.number, target)
+    return key_of(OWN, keys_of(one.number for one in study.figure)[spec.number], target)
 
 
 def own_figures(
@@ -125,7 +125,8 @@ def own_figures(
             if made := tuple(panels(analysis, spec, target, printed.only(patterns))):
                 how, own = (caption, "") if isinstance(caption, str) else ("", caption(analysis, spec, target))
                 text = " ".join(part for part in (how, spec.note, own, _not_run(analysis, spec, target)) if part)
-                yield Figure(kind, own_key(spec, target), f"{spec.number}: {spec.title}", text, made)
+                key = own_key(analysis.run.study, spec, target)
+                yield Figure(kind, key, f"{spec.number}: {spec.title}", text, made)
 
 
 def _not_run(analysis: Analysis, spec: StudyFigure, target: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from raidlab.analysis.metrics import Analysis
-from raidlab.report.figures.figure import Figure, Panel, key_of
+from raidlab.report.figures.figure import Figure, Panel, group_key, key_of
 from raidlab.study.schema import Compare
 
 Panels = Callable[[Analysis, Compare, str], Iterable[Panel]]
@@ -20,4 +20,5 @@ def figure_per_table(analysis: Analysis, kind: str, title: str, caption: str, pa
         for compare in analysis.run.study.compare:
             made = tuple(panels(analysis, compare, target))
             if made:
-                yield Figure(kind, key_of(kind, compare.group, target), title, caption, made)
+                key = key_of(kind, group_key(analysis.run.study, compare.group), target)
+                yield Figure(kind, key, title, caption, made)

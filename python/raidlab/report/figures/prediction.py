@@ -13,7 +13,7 @@ import altair as alt
 from raidlab.analysis.metrics import Analysis
 from raidlab.analysis.prediction import AGREES, FASTER, SLOWER, UNDECIDED, PredictedLoad, Prediction, predictions_of
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, labels_at_right, layered_bars, names_at_left
-from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
+from raidlab.report.figures.figure import Chart, Figure, Panel, array_key, key_of
 from raidlab.report.figures.style import INK
 from raidlab.report.figures.words import interval_words, number, of_bars
 
@@ -34,7 +34,8 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
             "Marks: what was measured, in percent of the predicted speed; strokes: the 95 % interval over repeats. "
             "Bands: how far the model may be off."
         )
-        yield Figure(KIND, key_of(KIND, one.array, one.target), title, caption, (_panel(one),))
+        key = key_of(KIND, array_key(analysis.run.study, one.array), one.target)
+        yield Figure(KIND, key, title, caption, (_panel(one),))
 
 
 def _panel(one: Prediction) -> Panel:

@@ -13,7 +13,7 @@ import altair as alt
 
 from raidlab.analysis.metrics import Analysis, Comparison
 from raidlab.report.figures.chart import Mark, channel_by_name, data_of, layered_bars, level_strokes, names_at_left
-from raidlab.report.figures.figure import Chart, Figure, Panel, key_of
+from raidlab.report.figures.figure import Chart, Figure, Panel, group_key, key_of
 from raidlab.report.figures.style import INK, colours_of
 from raidlab.report.figures.words import interval_words, number, of_bars
 
@@ -41,7 +41,7 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
         loads = found_loads[0] if len(found_loads) == 1 else "the heaviest load of each sweep"
         yield Figure(
             KIND,
-            key_of(KIND, group, target),
+            key_of(KIND, group_key(analysis.run.study, group), target),
             f"Throughput {per}relative to {compare.reference}",
             f"Bars: at {loads}; lines across their ends: the 95 % interval over repeats, where there are repeats."
             " Upright mark: what counting accesses predicts."

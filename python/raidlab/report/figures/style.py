@@ -32,8 +32,9 @@ ON_DARK = {
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif"
 
-# What charts name; it becomes the page's ink when a chart is drawn, and that of paper in a file of its own.
-INK = "ink"
+# What charts name, and drawings have until it becomes the page's ink, or that of paper in a file of its own. Names are
+# refused the mark of direction in it (`study.words`), so none of them is taken for it.
+INK = "\u2069ink"
 EMBEDDED_INK = "currentColor"
 PAPER_INK = "#1f2328"
 
@@ -57,11 +58,11 @@ def label_room(letters: int) -> dict[str, int]:
     return {"left": 5 + letters, "top": 5, "right": 5, "bottom": 5}
 
 
-def configuration(ink: str) -> dict[str, Any]:
-    """The Vega-Lite configuration for an ink, on whatever lies behind."""
-    text = {"font": FONT, "color": ink}
-    label = {"labelFont": FONT, "labelColor": ink, "labelFontSize": 12}
-    title = {"titleFont": FONT, "titleColor": ink, "titleFontSize": 12, "titleFontWeight": "normal"}
+def configuration() -> dict[str, Any]:
+    """The Vega-Lite configuration of all charts, on whatever lies behind."""
+    text = {"font": FONT, "color": INK}
+    label = {"labelFont": FONT, "labelColor": INK, "labelFontSize": 12}
+    title = {"titleFont": FONT, "titleColor": INK, "titleFontSize": 12, "titleFontWeight": "normal"}
     return {
         "background": "transparent",
         "font": FONT,
@@ -70,11 +71,11 @@ def configuration(ink: str) -> dict[str, Any]:
         "axis": {
             **label,
             **title,
-            "gridColor": ink,
+            "gridColor": INK,
             "gridOpacity": 0.14,
-            "domainColor": ink,
+            "domainColor": INK,
             "domainOpacity": 0.5,
-            "tickColor": ink,
+            "tickColor": INK,
             "tickOpacity": 0.5,
             "titlePadding": 8,
             # Fonts differ in width from machine to machine.
@@ -94,6 +95,6 @@ def configuration(ink: str) -> dict[str, Any]:
             # Below one another: side by side they would be wider than a phone.
             "layout": {"bottom": {"direction": "vertical", "margin": 10}},
         },
-        "text": {"font": FONT, "color": ink, "fontSize": 12},
-        "rule": {"color": ink},
+        "text": {"font": FONT, "color": INK, "fontSize": 12},
+        "rule": {"color": INK},
     }

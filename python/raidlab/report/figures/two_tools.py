@@ -43,7 +43,7 @@ def figures(analysis: Analysis, published: PublishedComparison | None = None) ->
             runs = RUNS if any(len(one["pairs"]) > 1 for one in mine) else ONE_RUN
             caption = " ".join(part for part in (runs, f"Both on {mine[0]['target']}.", spec.note) if part)
             made = tuple(_panel(marks, title) for key, title in _PANELS if (marks := list(_marks(mine, key, title))))
-            yield Figure(KIND, own_key(spec, "live"), f"{spec.number}: {spec.title}", caption, made)
+            yield Figure(KIND, own_key(analysis.run.study, spec, "live"), f"{spec.number}: {spec.title}", caption, made)
 
 
 def _marks(found: list[ToolMeasured], key: str, title: str) -> Iterator[Mark]:
