@@ -125,6 +125,11 @@ def test_the_command_line_reports_them_and_returns_2(tmp_path: Path) -> None:
         ),
         ('reference = "raid0"', 'reference = "raid7"', "'raid7': is not the name of an array"),
         ('group = "equal"\ntitle', 'group = "equals"\ntitle', "no array is in this group; did you mean 'equal'"),
+        (
+            'group = "equal"\ntitle',
+            'group = "equal"\ntitle = "Also"\nreference = "raid0"\nequal = "members"\n[[compare]]\ngroup = "equal"\ntitle',
+            r"compare\[1\].group: 'equal': is compare\[0\]'s already",
+        ),
         ('on = ["sim"]', 'on = ["sm"]', "'sm': is not a target; did you mean 'sim'"),
         ('on = ["sim"]', 'on = ["original"]', r"needs a table \[original\]"),
         ("warmup = { requests = 200 }", "warmup = { request = 200 }", "unknown key; did you mean 'requests'"),

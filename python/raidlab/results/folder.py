@@ -285,15 +285,14 @@ class RunWriter:
             raise self._unwritten(error) from None
 
     def _unwritten(self, error: OSError) -> OutputError:
-        wrong = f"{self.folder}: cannot be written: {error.strerror}"
+        wrong = f"{error.filename or self.folder}: cannot be written: {error.strerror}"
         if self.is_empty:
             return OutputError(f"{wrong}; nothing had been measured")
+        mended = "there is room" if error.errno in _NO_ROOM else "that is mended"
         makes = f"raidlab report {self.folder} makes a report of them"
         if self._facts["command"] == RUN:
             makes += f", raidlab run --resume {self.folder} runs the rest"
-        return OutputError(
-            f"{wrong}; the {self._cells} results until then are kept in {PARTS}; once there is room, {makes}"
-        )
+        return OutputError(f"{wrong}; the {self._cells} results until then are kept in {PARTS}; once {mended}, {makes}")
 
     def _hold_record(self, outcome: HoldOutcome) -> HoldRecord:
         task, answer = outcome.task, outcome.answer

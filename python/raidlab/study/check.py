@@ -550,6 +550,10 @@ def _check_ends(parts: ValidParts, report: Report) -> None:
 
 def _check_compare(compare: Compare, place: Place, parts: ValidParts, report: Report) -> None:
     groups = sorted({array.group for array in parts.arrays.values()})
+    before = next(at for at, one in parts.compares.items() if one.group == compare.group)
+    if place[1] != before:
+        # A group has one reference, and its figures stand under its name.
+        report((*place, "group"), f"is compare[{before}]'s already", compare.group, "a group of its own for each table")
     if compare.group not in groups:
         message = f"no array is in this group{did_you_mean(compare.group, groups)}"
         report((*place, "group"), message, compare.group, nearest(compare.group, groups))
