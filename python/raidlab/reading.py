@@ -6,8 +6,8 @@ Invariants:
   opened is what is looked at (``fstat``), so a name that changes meanwhile makes no difference.
 - What cannot be read is an ``OSError`` whose ``strerror`` ends the sentence "... cannot be read:".
 - What is not TOML or JSON, or nests too deeply, is a ``ValueError`` with a sentence, never a ``RecursionError``.
-- An integer of a TOML text has at most 64 bits (TOML 1.0, "Integer"), so that whoever prints or converts it can. Python
-  takes hexadecimal ones of any length, and fails when they are printed.
+- An integer of a TOML text has at most 128 bits, so that whoever prints or converts it can, and says what is accepted
+  instead. Python takes hexadecimal ones of any length, and fails when they are printed.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ Plain: TypeAlias = "str | bool | int | float | Sequence[Plain] | Mapping[str, Pl
 MOST_BYTES = 16 << 20
 # A study needs eight.
 MOST_DEPTH = 64
+# More than anything counts to, and no more than a float holds.
+MOST_BITS = 128
 # The escape of half a pair of UTF-16.
 _PAIRED = r"\\u[dD][89a-fA-F]"
 _KINDS = {
@@ -78,9 +80,9 @@ def toml(text: str) -> dict[str, Plain]:
 
 
 def _check_integers(place: str, value: Any) -> None:
-    """Refuse an integer that has no 64 bits, signed or not; what nests too deeply was refused before."""
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
-        raise ValueError(f"the integer of '{place[:80]}' has more than 64 bits")
+    """Refuse an integer of more bits than that; what nests too deeply was refused before."""
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise ValueError(f"the integer of '{place[:80]}' has more than {MOST_BITS} bits")
     if isinstance(value, dict):
         for key, item in value.items():
             _check_integers(f"{place}.{key}", item)

@@ -108,6 +108,15 @@ def test_the_command_line_reports_them_and_returns_2(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+COMPARED_TWICE = """group = "equal"
+title = "A"
+reference = "raid0"
+equal = "user_capacity"
+[[compare]]
+group = "equal"
+title"""
+
+
 @pytest.mark.parametrize(
     ("old", "new", "pattern"),
     [
@@ -127,7 +136,7 @@ def test_the_command_line_reports_them_and_returns_2(tmp_path: Path) -> None:
         ('group = "equal"\ntitle', 'group = "equals"\ntitle', "no array is in this group; did you mean 'equal'"),
         (
             'group = "equal"\ntitle',
-            'group = "equal"\ntitle = "Also"\nreference = "raid0"\nequal = "members"\n[[compare]]\ngroup = "equal"\ntitle',
+            COMPARED_TWICE,
             r"compare\[1\].group: 'equal': is compare\[0\]'s already",
         ),
         ('on = ["sim"]', 'on = ["sm"]', "'sm': is not a target; did you mean 'sim'"),
