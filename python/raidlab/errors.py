@@ -30,6 +30,8 @@ EXIT_TERMINATED = 143
 _LONGEST_VALUE = 160
 # Whatever may act on a terminal instead of showing, or reorder what stands around it.
 _NOT_PLAIN = re.compile(r"[^\n\t\x20-\x7e]")
+# What joins letters, and parts them, in Persian and in Indian scripts, and is nothing by itself.
+_JOINERS = "\u200c\u200d"
 
 # What stands before the colon is enough for a help screen.
 EXIT_CODES = {
@@ -52,13 +54,15 @@ def shown(text: str) -> str:
     --------
     >>> print(shown("a\x1b[31m"))
     a\x1b[31m
+    >>> shown("\u0646\u200c\u0647") == "\u0646\u200c\u0647", shown("\u202eb")
+    (True, '\\u202eb')
     """
     return _NOT_PLAIN.sub(_escaped, text)
 
 
 def _escaped(found: re.Match[str]) -> str:
     character = found[0]
-    is_shown = character.isprintable() or unicodedata.category(character) == "Zs"
+    is_shown = character.isprintable() or unicodedata.category(character) == "Zs" or character in _JOINERS
     return character if is_shown else repr(character)[1:-1]
 
 
