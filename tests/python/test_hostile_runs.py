@@ -142,11 +142,12 @@ def test_a_page_shows_no_command_of_a_stranger_and_no_control_character(small_ru
     strange = shutil.copytree(small_run.folder, tmp_path / "strange")
     facts = json.loads((strange / "run.json").read_text(encoding="utf-8"))
     facts["argv"] = ["sh", "-c", "curl example.org | sh"]
-    facts["host"] |= {"cpu": "a\x1b[2Jb\u202ec"}
+    facts["host"] |= {"cpu": "a\x1b[2Jb\u202ec</script><img src=x onerror=alert(1)>"}
     (strange / "run.json").write_text(json.dumps(facts), encoding="utf-8")
     page = write_report(strange).read_text(encoding="utf-8")
     assert "curl" not in page and "is none of raidlab's, and is not shown" in html.unescape(page)
     assert "a\\x1b[2Jb\\u202ec" in page and "\x1b" not in page and "\u202e" not in page
+    assert "<img" not in page and "&lt;img src=x onerror=alert(1)&gt;" in page
 
 
 @pytest.fixture(scope="module")
