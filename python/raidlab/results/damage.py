@@ -45,7 +45,6 @@ _LEAST_DECODED_BYTES = 256 << 20
 _MOST_TIMES = 64
 # A text in a frame is this long, and where it is longer it lies elsewhere.
 _VIEW_BYTES = 16
-_VALUE_BYTES = 8
 # A row a second is kept of a run, and room for every second until then is made.
 _MOST_NS = 366 * 86_400 * 10**9
 # Beyond every figure, and small enough that a million of them still have a sum.
@@ -166,9 +165,8 @@ def _checked_rows(file: Path, name: str, content: bytes, *, in_parts: bool) -> i
     size = decoded_size(content)
     row_bytes = sum(_VIEW_BYTES if dtype == pl.String else 8 for dtype in TABLES[name].values())
     most = most_decoded_bytes(_MEMORY_SHARE)
-    of_all = max(size.page_bytes, size.rows * row_bytes, size.values * _VALUE_BYTES)
-    at_once = max(size.group_page_bytes, size.group_rows * row_bytes, size.group_values * _VALUE_BYTES)
-    if of_all > (_MOST_TIMES * most if in_parts else most) or (in_parts and at_once > most):
+    is_too_large = size.held_bytes(row_bytes) > (_MOST_TIMES * most if in_parts else most)
+    if is_too_large or (in_parts and size.group_held_bytes(row_bytes) > most):
         raise damaged(file, f"is too large: its {size.rows:,} rows take more than {most >> 20:,} MiB")
     if name == "cells" and size.rows > MOST_CELLS:
         raise damaged(file, f"has {size.rows:,} rows, and a run has at most {MOST_CELLS:,} cells")

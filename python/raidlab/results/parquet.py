@@ -34,6 +34,8 @@ _PAGE_DECODED_BYTES, _PAGE_STORED_BYTES = 2, 3
 # how many values there are, and all others that are numbers count something, too.
 _PAGE_KINDS = (5, 7, 8)
 _VALUES = 1
+# Of a value in memory, however few bits it takes in the file.
+_VALUE_BYTES = 8
 # Types of the compact protocol; a truth value among fields has none of its own.
 _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _MAP, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 11, 12
 
@@ -52,6 +54,14 @@ class DecodedSize:
     group_rows: int
     group_page_bytes: int
     group_values: int
+
+    def held_bytes(self, row_bytes: int) -> int:
+        """The most that all of it may take in memory, where a row takes so much."""
+        return max(self.page_bytes, self.rows * row_bytes, self.values * _VALUE_BYTES)
+
+    def group_held_bytes(self, row_bytes: int) -> int:
+        """The same of the largest group of rows."""
+        return max(self.group_page_bytes, self.group_rows * row_bytes, self.group_values * _VALUE_BYTES)
 
 
 def decoded_size(content: Content) -> DecodedSize:

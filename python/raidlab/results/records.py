@@ -247,7 +247,7 @@ def frame_of(folder: Path, files: Mapping[int, Path]) -> pl.DataFrame:
         with file.open("rb") as opened, explained(folder):
             with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 size = decoded_size(content)
-            decoded_bytes += max(size.page_bytes, size.rows * _ROW_BYTES, size.values * 8)
+            decoded_bytes += size.held_bytes(_ROW_BYTES)
             if decoded_bytes > most:
                 message = f"has more requests than {most >> 20:,} MiB of memory hold, those of cell {cell} among them"
                 raise InputError.one("run", message, value=f"'{folder}'", accepted="fewer cells at once, or a query")

@@ -152,8 +152,6 @@ class Cluster:
 
 def _client(address: str) -> Client:
     try:
-        # The last is what TLS within this machine needs, and Dask does not ask for.
-        import cryptography  # noqa: F401
         from distributed import Client
     except ImportError:
         raise _refused(address, "needs Dask, which is not installed", "pip install 'raidlab[dask]'") from None
@@ -166,7 +164,7 @@ def _client(address: str) -> Client:
     if kind == "local":
         if not rest.isdecimal() or not 1 <= int(rest) <= 16 * usable_cpus():
             raise _refused(address, "is no number of processes", f"local:1 to local:{16 * usable_cpus()}")
-        return Client(_local_cluster(int(rest)))
+        return Client(_local_cluster(address, int(rest)))
     if kind not in ("tcp", "tls") or not rest.startswith("//"):
         raise _refused(address, "is no address of a cluster", _ACCEPTED)
     try:
@@ -179,7 +177,7 @@ def _client(address: str) -> Client:
     raise _refused(address, f"cannot be reached: {said}", _ACCEPTED)
 
 
-def _local_cluster(processes: int) -> LocalCluster:
+def _local_cluster(address: str, processes: int) -> LocalCluster:
     """Processes of this machine, reached with a key that is made for them.
 
     Whoever reaches a scheduler can run anything as this user, and every user of the machine could. Its pages, which
@@ -188,13 +186,19 @@ def _local_cluster(processes: int) -> LocalCluster:
     from dask import config
     from distributed import LocalCluster, Security
 
+    try:
+        key = Security.temporary()
+    except ImportError:
+        # Dask does not ask for it.
+        wrong = "needs the package cryptography, which is not installed"
+        raise _refused(address, wrong, "pip install 'raidlab[dask]'") from None
     with config.set({f"distributed.{of}.http.routes": [] for of in ("scheduler", "worker")}):
         return LocalCluster(
             n_workers=processes,
             threads_per_worker=1,
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
-            security=Security.temporary(),
+            security=key,
         )
 
 

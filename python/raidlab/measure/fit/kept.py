@@ -117,7 +117,7 @@ class KeptMeasurements:
         try:
             with refused_in_words():
                 size = decoded_size(content)
-                if size.rows > _MOST_ROWS or max(size.page_bytes, size.values * 8) > _MOST_DECODED:
+                if size.rows > _MOST_ROWS or size.held_bytes(0) > _MOST_DECODED:
                     raise ValueError("is larger than any fit")
                 facts = _facts(json_value(pl.read_parquet_metadata(io.BytesIO(content)).get(_META, "null")))
                 table = pl.read_parquet(io.BytesIO(content))
