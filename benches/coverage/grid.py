@@ -22,6 +22,7 @@ class Cell:
     answered: int = 0
     covered: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+    is_claimed: bool = True
 
     @property
     def is_refused(self) -> bool:
@@ -36,7 +37,7 @@ class Cell:
     @property
     def is_kept(self) -> bool:
         """Whether what is claimed is kept."""
-        return self.is_refused or self.coverage >= LOWEST
+        return not self.is_claimed or self.is_refused or self.coverage >= LOWEST
 
     @property
     def text(self) -> str:
@@ -56,7 +57,7 @@ def cells_of(case: Case, repetitions: int, seed: int) -> dict[str, Cell]:
     found: dict[str, Cell] = {}
     for _ in range(repetitions):
         for figure, interval, truth in case.ask(rng):
-            cell = found.setdefault(figure, Cell())
+            cell = found.setdefault(figure, Cell(is_claimed=case.claimed))
             cell.repetitions += 1
             held = holds(interval, truth)
             if held is None:

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 
+from raidlab.cli.measure.result import intervals_sentence
 from raidlab.cli.measure.streams import _table as streams_table
 from raidlab.errors import CellFailedError, InputError
 from raidlab.measure.streams import _against_itself, streams_of
@@ -99,6 +100,32 @@ def test_a_verdict_on_files_comes_with_its_remedy() -> None:
         )
     assert "INVALID page_cache: " in said
     assert said.count("Name a directory on a disk: a file system in memory is its own page cache.") == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"repeats": 1, "iops_low": None}], ""),
+        ([{"repeats": 3, "iops_low": None}], ""),
+        (
+            [{"repeats": 3, "iops_low": 1.0, "mean_low": None}, {"repeats": 5, "iops_low": 0.0}],
+            "Intervals (95 %) are over 3 to 5 repeats, taken to be independent and normal, "
+            "which fewer than 30 cannot show.",
+        ),
+        ([{"repeats": 34, "low": 1.0}], "Intervals (95 %) are over 34 repeats."),
+    ],
+)
+def test_what_intervals_take_for_granted_is_said_below_them(rows: list[dict[str, Any]], said: str) -> None:
+    lines = intervals_sentence(rows)
+    assert " ".join(lines) == said and max(map(len, lines), default=0) <= 80
+
+
+def test_a_file_that_may_not_be_written_in_full_is_no_mistake_of_the_users(tmp_path: Path) -> None:
+    words = [*CLI, "measure", "files", str(tmp_path), "--size", "16MiB", "--count", "2"]
+    limited = ["sh", "-c", 'ulimit -f 4096; exec "$@"', "sh", *words]
+    done = subprocess.run(limited, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith("error: PATH: ")
+    assert done.stderr.endswith("File too large\n") and list(tmp_path.iterdir()) == []
 
 
 def test_a_verdict_on_streams_comes_with_its_remedy() -> None:

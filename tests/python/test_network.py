@@ -63,7 +63,7 @@ def test_rows_tell_readers_from_writers_and_a_lost_host_from_the_rest() -> None:
     assert rows[0].total_mb_s == pytest.approx(900 * 4096 / 1e6 / elapsed_s)
     assert rows[0].fastest_mb_s == pytest.approx(2 * rows[0].slowest_mb_s)
     assert rows[0].total_mb_s == pytest.approx(rows[0].slowest_mb_s + rows[0].fastest_mb_s)
-    assert rows[0].apart_ms == pytest.approx(4) and rows[0].low is None
+    assert rows[0].apart_ms == pytest.approx(4) and rows[0].low is None and rows[0].repeats == 1
 
 
 def test_some_read_while_others_write_where_there_are_enough() -> None:

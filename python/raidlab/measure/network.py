@@ -73,6 +73,7 @@ class NetworkRow:
     work: Work
     machines: int
     """How many did it."""
+    repeats: int
     total_mb_s: float
     low: float | None
     high: float | None
@@ -180,4 +181,4 @@ def _row(test: str, work: Work, each: Sequence[StepAnswer], leaves: dict[str, in
     # No rate is below nothing, however few the repeats.
     low, high = (max(0.0, interval[0]), interval[1]) if interval else (None, None)
     mean = sum(totals) / len(totals)
-    return NetworkRow(test, work, machines, mean, low, high, min(rates), max(rates), apart_ns / 1e6)
+    return NetworkRow(test, work, machines, len(totals), mean, low, high, min(rates), max(rates), apart_ns / 1e6)

@@ -14,7 +14,8 @@ from raidlab.analysis.metrics import Analysis, Point
 from raidlab.report.answer import Clause, TableAnswer, answers, margins_of_run, speaks_of
 from raidlab.report.measured import measured
 from raidlab.report.sections import failures_words, target_title
-from raidlab.stats import NOTHING_SHOWN_PERCENT
+from raidlab.stats import NOTHING_SHOWN_PERCENT, taken_for_granted
+from raidlab.study.words import ON_THE_CLOCK
 
 ONE_RUN_EACH = (
     "One run each: no interval over repeats. What differs by less than "
@@ -121,5 +122,6 @@ def _sureness(analysis: Analysis, answer: TableAnswer) -> str:
     if "interval" in answer.sentence:
         listed = sorted(repeats)
         number = f"{listed[0]} to {listed[-1]}" if len(listed) > 1 else f"{listed[0]}"
-        return f"Intervals are of {number} repeats of each cell."
+        granted = taken_for_granted(listed[0]) if answer.target in ON_THE_CLOCK else None
+        return f"Intervals are of {number} repeats of each cell" + (f", {granted}." if granted else ".")
     return ""

@@ -13,7 +13,14 @@ Invariants:
 """
 
 from raidlab.stats.answer import Answer, Reason
-from raidlab.stats.interval import NOTHING_SHOWN_PERCENT, interval_above_zero, mean_interval, spread_percent, student
+from raidlab.stats.interval import (
+    NOTHING_SHOWN_PERCENT,
+    interval_above_zero,
+    mean_interval,
+    spread_percent,
+    student,
+    taken_for_granted,
+)
 from raidlab.stats.paired import Difference, compare, corrected, differs, ratio_interval
 from raidlab.stats.replications import LEAST_REPEATS, MOST_REPEATS, mean_so_far, wants_more
 from raidlab.stats.welch import compare_unpaired
@@ -35,5 +42,6 @@ __all__ = [
     "ratio_interval",
     "spread_percent",
     "student",
+    "taken_for_granted",
     "wants_more",
 ]

@@ -134,6 +134,18 @@ def order_sentence(values: Sequence[float], beside: int = 0) -> str | None:
     return f"Neighbours among the {n} repeats are more alike than independent ones would be (p = {alike:.2g})."
 
 
+def taken_for_granted(repeats: int) -> str | None:
+    """What the intervals of so many repeats take for granted that were not drawn by seed; None where it was asked.
+
+    Examples
+    --------
+    >>> taken_for_granted(3)
+    'taken to be independent and normal, which fewer than 30 cannot show'
+    >>> taken_for_granted(30)
+    """
+    return f"taken to be independent and normal, which fewer than {MANY} cannot show" if repeats < MANY else None
+
+
 def mean_interval(values: Sequence[float], *, independent: bool = False) -> tuple[float, float] | None:
     """The 95 % interval of the mean of repeats; None where `student` gives none.
 

@@ -116,7 +116,7 @@ def _print(plan: FilesPlan, outcome: FilesOutcome, signal_name: str | None, *, a
 
 
 def _table(outcome: FilesOutcome, rows: list[Row], found: list[CheckAnswer]) -> str:
-    from raidlab.cli.measure.result import figure, half_width
+    from raidlab.cli.measure.result import figure, half_width, intervals_sentence
 
     written = outcome.written.fill if outcome.written is not None else None
     heads = ["files/s", "MB/s", "open", "first", "mean", "p50", "p90"]
@@ -135,6 +135,7 @@ def _table(outcome: FilesOutcome, rows: list[Row], found: list[CheckAnswer]) -> 
             lines.append(f"{'':<{_LABEL}}" + "".join(f"{half:>{_WIDTH}}" for half in halves))
         if row["in_flight_mean"] < 0.9 * row["readers"]:
             lines.append(f"  only {row['in_flight_mean']:.1f} were reading on average: some had nothing left to do")
+    lines += intervals_sentence(rows)
     for check in found:
         said = f"{check['verdict']} {check['name']}: {check['evidence']} {check['mend']}"
         lines += ["", *textwrap.wrap(said, 80, break_long_words=False)]

@@ -86,7 +86,9 @@ def _print(outcome: NetworkOutcome, hosts: Hosts, signal_name: str | None, *, as
 
 
 def _table(outcome: NetworkOutcome) -> str:
-    from raidlab.cli.measure.result import figure
+    from dataclasses import asdict
+
+    from raidlab.cli.measure.result import figure, intervals_sentence
     from raidlab.study.units import format_number
 
     lines = [f"{'test':<31}{'':<6}{'MB/s':>7}{'95 % interval':>18}{'each host':>18}"]
@@ -95,6 +97,7 @@ def _table(outcome: NetworkOutcome) -> str:
         interval = "single run" if row.low is None else f"{low} to {high}"
         total, each = figure(row.total_mb_s), f"{slowest} to {fastest}"
         lines.append(f"{row.test:<31}{row.work:<6}{total:>7}{interval:>18}{each:>18}")
+    lines += intervals_sentence(asdict(row) for row in outcome.rows)
     apart_ms = max(row.apart_ms for row in outcome.rows)
     lines += ["", f"hosts of a step began within {format_number(apart_ms)} ms of each other"]
     for check in outcome.checks:

@@ -8,6 +8,8 @@ version of the schema.
 from __future__ import annotations
 
 import json
+import textwrap
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
@@ -20,6 +22,7 @@ from raidlab.analysis.metrics.result_rows import Row, identity, result_rows, tar
 from raidlab.cli.output import VERDICT_STYLE, percent, short
 from raidlab.cli.terminal import console
 from raidlab.results.facts import Member, Volume
+from raidlab.stats import taken_for_granted
 from raidlab.stats.answer import Reason
 from raidlab.study.expand import NULL
 from raidlab.study.units import format_bytes, format_time_ns
@@ -165,7 +168,20 @@ def _figures(analysis: Analysis, rows: list[Row]) -> Text:
         names = subject_targets(analysis, subject)
         if len(names) > 1 and analysis.run.facts["measure"]["subjects"][0]["engine"] == "direct":
             text.append(_targets(analysis, points[_key_of(mine[-1])], names, scale))
+    for line in intervals_sentence(rows):
+        text.append(f"{line}\n", style="dim")
     return text
+
+
+def intervals_sentence(rows: Iterable[Row]) -> list[str]:
+    """What stands behind the intervals of rows, at 80 columns; nothing where none has one."""
+    repeats = {row["repeats"] for row in rows if any(row[key] is not None for key in row if key.endswith("low"))}
+    if not repeats:
+        return []
+    many = " to ".join(str(number) for number in sorted({min(repeats), max(repeats)}))
+    granted = taken_for_granted(min(repeats))
+    said = f"Intervals (95 %) are over {many} repeats" + (f", {granted}" if granted else "")
+    return textwrap.wrap(f"{said}.", 80, break_long_words=False)
 
 
 def _two_lines(label: str, row: Row, scale: float) -> Text:

@@ -115,7 +115,7 @@ def _print(plan: StreamsPlan, turns: Turns[str, StreamsResult], signal_name: str
 
 
 def _table(rows: list[Row], checks: list[CheckAnswer]) -> str:
-    from raidlab.cli.measure.result import figure, half_width
+    from raidlab.cli.measure.result import figure, half_width, intervals_sentence
 
     lines = [f"{'stream':<34}{'MB/s':>8}{'±':>8}{'bound by':>10}{'alone':>8}{'together':>10}"]
     for row in rows:
@@ -135,6 +135,7 @@ def _table(rows: list[Row], checks: list[CheckAnswer]) -> str:
         lines += [f"  {note}" for note in _notes(row)]
     if any(row.get("together_percent") is not None for row in rows):
         lines.append("'together' is the rate among the others, in percent of the rate alone")
+    lines += intervals_sentence(rows)
     for check in checks:
         said = f"{check['verdict']} {check['name']}: {check['evidence']} {check['mend']}"
         lines += textwrap.wrap(said, _COLUMNS, break_long_words=False)
