@@ -126,6 +126,8 @@ def test_null_measures_the_meter() -> None:
         assert row["iops_low"] <= row["iops"] <= row["iops_high"]
         assert 0 < row["response_time_ns_p50"] <= row["response_time_ns_p99_9"]
     assert found["bound"] == [], "null itself needs no bound"
+    told = measure("null", "--depth", "4").stdout
+    assert "Intervals (95 %) are over 2 repeats, taken to be independent and normal, which" in told
 
 
 def test_a_file_of_others_is_read_and_left_as_it_was(file: Path) -> None:
@@ -385,8 +387,9 @@ def test_a_disk_that_fills_up_while_the_file_is_made(tmp_path: Path) -> None:
     # The room that there seemed to be is gone when it is asked for: a limit on the size of files does the same.
     limited = ["sh", "-c", 'ulimit -f 4096; exec "$@"', "sh", *CLI, str(tmp_path), "--file-size", "16MiB"]
     done = subprocess.run(limited, capture_output=True, text=True, check=False)
-    check(done.returncode, done.stdout, done.stderr, 2)
+    check(done.returncode, done.stdout, done.stderr, 1)
     assert f"error: TARGET: '{tmp_path}': " in done.stderr and "allocating" in done.stderr
+    assert "File too large (ulimit -f, or the file system's limit)" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

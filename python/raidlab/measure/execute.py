@@ -8,6 +8,8 @@ Invariants:
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -165,10 +167,13 @@ class Measurement(Session):
             except RefusedError as error:
                 raise subject.error_at_target(error) from None
             except CellFailedError as error:
-                if error.kind in ("unsupported", "stopped"):
-                    raise subject.error_at_target(error) from None
+                told = subject.error_at_target(error)
+                if error.message.endswith(os.strerror(errno.EFBIG)):
+                    raise CellFailedError(f"{told} (ulimit -f, or the file system's limit)", error.kind) from None
+                if error.kind in ("unsupported", "stopped") or error.message.endswith(os.strerror(errno.ENOSPC)):
+                    raise told from None
                 # Nothing has been measured: a target that cannot be opened or filled is no target.
-                raise InputError.one("", str(subject.error_at_target(error))) from None
+                raise InputError.one("", str(told)) from None
             if answer is None:
                 return
             self._note_targets(subject, answer["facts"]["targets"])

@@ -144,7 +144,7 @@ def _write(cell: FilesCell, progress: Progress, measured: Callable[[FilesCell], 
         if error.kind == "bad_input":
             raise InputError.one("", str(error)) from None
         if error.kind == "stopped":
-            raise InputError.one(PATHS, str(error)) from None
+            raise error.at(PATHS) from None
         raise
 
 
