@@ -93,6 +93,10 @@ streams = [{{ name = "copy", source = "array", sink = "{sink}", bytes = "16MiB" 
     study = load_study_text(text[: text.index("workload = [")] + copies, tmp_path / "study.toml")
     (copied,) = (one for one in run_checks(analyse(run_study(study, out=tmp_path))) if one.check == "device_too_plain")
     assert copied.verdict == "WARN" and {one.workload for one in copied.concerns} == {"reads"}
+    # What gets all that was offered says nothing of how much there would be.
+    offered = text.replace("depths = [1]", "open = { rates_per_s = [5] }").replace('"hdd-7200"', '"hdd-7200-bare"')
+    study = load_study_text(offered, tmp_path / "study.toml")
+    assert not [one for one in run_checks(analyse(run_study(study, out=tmp_path))) if one.check == "device_too_plain"]
     # What reads one request after another but loses no revolution is not: requests of many tracks, one disk.
     long = (
         text.replace('"1MiB"', '"64MiB"')

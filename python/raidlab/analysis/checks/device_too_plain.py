@@ -33,6 +33,8 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 (point, _share(point, medium), medium)
                 for point in analysis.points
                 if point.target == target and point.workload in streams and (read or not _has_parity(point))
+                # What gets all that was offered says nothing of how much there would be.
+                if not (point.is_open and point.keeps_up)
                 if point.rows_of("streams").is_empty() or _waits_for_members(point)
                 if (medium := _plain_medium(analysis, point, key))
             ]
