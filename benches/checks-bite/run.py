@@ -4,9 +4,11 @@ Purpose: to know that a result which passes deserves to. Without flags, targets 
 front, zeros, holes, a degraded array, a throttle, somebody else's load, ...), and the check that should catch each must
 say so. With `--false-alarms`, honest runs are made: 400 in virtual time, drawn from seeds, of which at most 2 in
 100 may hold an INVALID or a WARN, counted per run over all checks together; and 60 on this machine, of which none may
-hold an INVALID. Time that the host of this machine took is recorded, and so is that of other programs; live runs that
+hold an INVALID, and at most 2 in 100 a WARN that is not the machine's own: of what others do on it, or of how it
+scatters. Time that the host of this machine took is recorded, and so is that of other programs; live runs that
 were disturbed by either are left out, counted, and shown apart.
 
+    apt-get install btrfs-progs e2fsprogs fuse3 libnbd-bin nbdkit # what some of the rigs are made with
     python benches/checks-bite/run.py [--only WORD] [--json FILE]                    # as root
     python benches/checks-bite/run.py --false-alarms [--virtual 400] [--live 60]     # live part as root
 
@@ -39,6 +41,9 @@ from raidlab.run import execute
 from raidlab.run.runner import InlineRunner
 
 MOST_ALARMS_SHARE = 0.02
+# What is true of a machine on which others work, and on which a second is not like the next; and of a loop in memory.
+OF_THE_MACHINE = ("background_load", "busy_processors", "kept_from_processor", "single_run")
+OF_A_LOOP_IN_MEMORY = "cache"
 # Of the time of all processors together.
 MOST_STOLEN_SHARE = 0.02
 MOST_OTHERS_SHARE = 0.25
@@ -72,7 +77,8 @@ def bites(only: str) -> tuple[list[dict[str, Any]], bool]:
         if only in cheat.title or only in cheat.check:
             row = _bite(cheat)
             rows.append(row)
-            print(f"{cheat.title:44}{cheat.check:22}{row['verdict']:9}{'' if row['caught'] else '  <-- NOT CAUGHT'}")
+            missed = not row["caught"] and row["verdict"] != "absent"
+            print(f"{cheat.title:44}{cheat.check:22}{row['verdict']:9}{'  <-- NOT CAUGHT' if missed else ''}")
             print(textwrap.fill(row["evidence"], 100, initial_indent="    ", subsequent_indent="    "), flush=True)
     caught = sum(row["caught"] for row in rows)
     absent = sum(row["verdict"] == "absent" for row in rows)
@@ -122,7 +128,11 @@ def false_alarms(given: argparse.Namespace) -> tuple[list[dict[str, Any]], bool]
         _by_check(rows)
     live = _live(given) if given.live else []
     counted = [row for row in live if row["counts"]]
-    return rows + live, good and bool(counted or not live) and not _counts(counted)[0]
+    beyond = sum(map(_goes_beyond_machine, counted))
+    if live:
+        print(f"{beyond} counted with a WARN beyond the machine's own (at most {MOST_ALARMS_SHARE:.0%})")
+        good &= bool(counted) and not _counts(counted)[0] and beyond <= MOST_ALARMS_SHARE * len(counted)
+    return rows + live, good
 
 
 def _live(given: argparse.Namespace) -> list[dict[str, Any]]:
@@ -149,6 +159,12 @@ def _live(given: argparse.Namespace) -> list[dict[str, Any]]:
             print(f"{len(mine)} {state}: {invalid} with an INVALID ({most}), {warned} with a WARN")
             _by_check(mine)
     return rows
+
+
+def _goes_beyond_machine(row: dict[str, Any]) -> bool:
+    """Whether a live run holds a WARN that an honest one on a machine of its own would not."""
+    own = {*OF_THE_MACHINE, OF_A_LOOP_IN_MEMORY} if row["kind"] == "loop" else set(OF_THE_MACHINE)
+    return any(found["verdict"] == WARN and found["check"] not in own for found in row["findings"])
 
 
 def _virtual(seed: int) -> dict[str, Any]:
