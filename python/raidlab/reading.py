@@ -48,7 +48,11 @@ def read_bytes(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
     Raises `OSError` when it cannot be read, is no regular file or is longer than ``most_bytes``.
     """
     # Without O_NONBLOCK the opening of a pipe would wait; to a regular file it means nothing.
-    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except ValueError:
+        # A null character, or half of a pair of UTF-16.
+        raise OSError(errno.EINVAL, "no file can be called so", str(file)) from None
     with os.fdopen(descriptor, "rb", closefd=True) as opened:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):

@@ -132,6 +132,12 @@ def test_a_pipe_a_directory_and_a_device_are_told_and_not_read(reader, tmp_path:
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+def test_a_name_that_no_file_can_have_is_that_of_none(name: str, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="no file can be called so"):
+        reading.read_bytes(tmp_path / name)
+
+
 def test_files_read_whole_have_a_bound(tmp_path: Path) -> None:
     file = tmp_path / "long.toml"
     with file.open("wb") as out:

@@ -328,8 +328,7 @@ def paths(text: str) -> tuple[str, ...]:
     >>> paths(r"a:b\:c")
     ('a', 'b:c')
     """
-    names = [name.replace("\0", ":") for name in text.replace("\\:", "\0").split(":")]
-    found = tuple(name for name in names if name)
+    found = tuple(name.replace("\\:", ":") for name in re.split(r"(?<!\\):", text) if name)
     if not found:
         raise ValueError("names no file")
     if "-" in found:
