@@ -252,6 +252,10 @@ def test_published_figures_that_make_no_sense(tmp_path: Path, text: str, where: 
     file.write_text(device + text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
         command("validate", file)
+    if text:
+        # What would not be on its page is not shown either.
+        with pytest.raises(InputError):
+            command("show", file)
     problem = next(one for one in caught.value.problems if one.where == where)
     assert said in str(problem)
     # In the file itself, at a line of its own table.
@@ -308,6 +312,8 @@ def test_every_mistake_in_published_figures_is_told_at_once(tmp_path: Path) -> N
         (FIXED.replace("1048576", "-1"), ":2: capacity_bytes: -1: is out of range; accepted: a whole number from 0 up"),
         (FIXED.replace("100", "'x'"), ":3: read_us: 'x': is not a number; accepted: a number"),
         (FIXED + "name = 3\n", ":5: name: 3: is not text; accepted: text in quotes"),
+        (FIXED + "name = true\n", ":5: name: true: is not text; accepted: text in quotes"),
+        (FIXED + 'name = "a\\u001bb"\n', r":5: name: 'a\x1bb': "),
         (FIXED.replace("read_us", "red_us"), ":3: red_us: unknown key; did you mean 'read_us'?; accepted: name"),
         (FIXED.replace("read_us = 100\n", ""), "read_us: is missing"),
         (FIXED.replace("fixed", "fixd"), ":1: kind: 'fixd': is no kind of device; accepted: hdd, ssd, fixed"),

@@ -206,7 +206,11 @@ title"""
         ('title = "A', 'title = "\\u001b[31mA', r"has a control character \(U\+001B\)"),
         ('title = "Equal', 'title = "\\u202eEqual', r"has a control character \(U\+202E\)"),
         ('name = "writes"', 'name = "wri\\ntes"', r"workload\[1\].name: 'wri\\ntes': has a control character"),
-        ('device = "hdd-7200', 'device = { kind = "fixed", name = "a\\u0007b" } # "', r"name has a control character"),
+        (
+            'device = "hdd-7200',
+            'device = { kind = "fixed", name = "a\\u0007b" } # "',
+            r"name: .*: has a control character",
+        ),
         ("read = 0.0", '"re\\u001bad" = 1\nread = 0.0', r"workload\[1\].re\\x1bad: unknown key"),
         ('name = "writes"', f'name = "{"w" * 61}"', r"name: 'w.*': is too long; accepted: at most 60 letters"),
         ('tree = "raid5(5, chunk=64KiB)"', 'tree = "raid5:-3"', "a number of members is expected at '-3'"),
@@ -238,7 +242,7 @@ FAILS = 'events = [{ at = "1s", fail = 2 }]'
     ("keys", "pattern"),
     [
         ('events = [{ at = "1s", fail = "2" }]', r"events\[0\].fail: '2': is not a whole number"),
-        ('events = [{ at = "1s", fail = true }]', r"events\[0\].fail: True: is not a whole number"),
+        ('events = [{ at = "1s", fail = true }]', r"events\[0\].fail: true: is not a whole number"),
         ('events = [{ at = "1s", fail = -1 }]', r"events\[0\].fail: -1: must be at least 0"),
         ('events = [{ at = "1s" }]', r"events\[0\]: does not say what befalls which member; accepted: "),
         ("events = [{ fail = 2 }]", r"events\[0\].at: is missing; accepted: a time with its unit, such as '0s'"),
@@ -248,7 +252,7 @@ FAILS = 'events = [{ at = "1s", fail = 2 }]'
             r"events\[2\].slow: 2: how slow this member becomes at 1 s is said before; accepted: one of both, or an",
         ),
         ("events = [2]", r"events\[0\]: 2: is not a table; accepted: a table of keys: at, fail"),
-        ("missing = [true]", r"missing\[0\]: True: is not a whole number"),
+        ("missing = [true]", r"missing\[0\]: true: is not a whole number"),
         # A rebuild beside a mistake is no second one.
         ('events = [{ at = "soon", fail = 2 }]\nrebuild = {}', r"events\[0\].at: 'soon': is not a time; accepted"),
         ('event = [{ at = "1s", fail = 2 }]\nrebuild = {}', r"event: unknown key; did you mean 'events'\?"),
@@ -274,7 +278,7 @@ FAILS = 'events = [{ at = "1s", fail = 2 }]'
         ),
         (FAILS + "\nrebuild = { throttle = 50 }", "throttle: 50: is not a table; accepted: a kind or a table of one"),
         (FAILS + "\nrebuild = { throttle = { depth = 8 } }", "throttle.kind: is missing; accepted: idle, md, rate"),
-        (FAILS + '\nrebuild = { throttle = { kind = "rate", kib_s = true } }', "kib_s: True: is not a number"),
+        (FAILS + '\nrebuild = { throttle = { kind = "rate", kib_s = true } }', "kib_s: true: is not a number"),
         (FAILS + '\nrebuild = { after = "-1s" }', "after: '-1s': a time must not be below 0; accepted: a time"),
         (FAILS + "\nrebuild = { after = 10 }", "after: 10: is a time without a unit"),
         (

@@ -611,6 +611,10 @@ def test_prices_of_a_file(tmp_path: Path) -> None:
     file.write_text(toml_text(NEED))
     prices.write_text('dated = "2026-11"\n[price]\ndisk = 7\n')
     assert load_need(file, None, prices).need.devices[0].price == 7
+    for wrong in ("1e100", "true"):
+        prices.write_text(f"[price]\ndisk = {wrong}\n")
+        with pytest.raises(InputError, match=r"price\.disk: .*accepted: a number"):
+            load_need(file, None, prices)
     prices.write_text("[price]\nother = 7\n")
     with pytest.raises(InputError, match=r"price\.other.*is no device of the need; accepted: disk"):
         load_need(file, None, prices)
@@ -618,12 +622,12 @@ def test_prices_of_a_file(tmp_path: Path) -> None:
 
 # Values that no key of the kind accepts.
 _WRONG: dict[str, list[Any]] = {
-    "price": [0, -1, "cheap", [1]],
+    "price": [0, -1, "cheap", [1], True, 1e100],
     "at_most": [0, -3, 1.5, "many", 100_000],
     "afr_percent": [0, -1, 100, "few"],
     "ure_per_bit": [-1e-15, 1, "rare"],
     "rebuild_mb_s": [0, -5, "fast"],
-    "watts": [0, -8, "warm"],
+    "watts": [0, -8, "warm", True, 1e13],
     "capacity": ["0GB", -1, "4 parsecs", "large", 1.5, "1KB"],
     "device": ["hdd-7201", "no/such/file.toml", 7, {"kind": "hdd-7200"}, ""],
     "name": ["", 3],
@@ -636,7 +640,7 @@ _WRONG_GOALS: dict[str, list[Any]] = {
     "p90": [50, "-5ms", "50 parsecs"],
     "p95": ["90years", True],
     "p99": [[], {}, "1.5.5ms"],
-    "budget": [0, -10, "little"],
+    "budget": [0, -10, "little", True, 1e300],
     "watts": [0, "few"],
     "loss_per_year": [0, 1, -0.1, "never"],
     "degraded": [{}, {"p99": 50}, {"p42": "5ms"}, "200ms"],

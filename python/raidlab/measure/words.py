@@ -22,6 +22,7 @@ from pydantic import BaseModel, ValidationError
 
 from raidlab.errors import CellFailedError, InputError, Problem
 from raidlab.study.explain import explain
+from raidlab.study.places import value_text
 from raidlab.study.workload import Load, Workload
 
 Document = dict[str, Any]
@@ -301,7 +302,7 @@ def validated(model: type[Model], document: Document) -> Model:
             key = str(mistake.place[0]) if mistake.place else ""
             inner = ".".join(str(step) for step in mistake.place[1:] if isinstance(step, str))
             message = f"{inner}: {mistake.message}" if inner else mistake.message
-            value = None if mistake.value is None else repr(mistake.value)
+            value = None if mistake.value is None else value_text(mistake.value)
             problems.append(Problem("", flag_of(f"{key}.{inner}") or f"--{key}", message, value, mistake.accepted))
         raise InputError(problems) from None
 

@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from raidlab.errors import InputError, Problem
 from raidlab.reading import Plain
@@ -24,9 +22,9 @@ from raidlab.study.cell import BurstyArrival, CellLoad, ClosedLoad, HeldLoad, Op
 from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceModel, load_device
 from raidlab.study.expand import load_of
 from raidlab.study.find import device_names, nearest
-from raidlab.study.places import Place, line_index, written
+from raidlab.study.places import Place, line_index, value_text, written
 from raidlab.study.table_file import Reporter, parsed, read_table, shown_file, text_of
-from raidlab.study.words import Line, Table
+from raidlab.study.words import Line, Positive, Table
 from raidlab.study.workload import Load, OpenLoop, Workload
 
 _NOT_SIMULATED = ("files", "streams")
@@ -132,7 +130,7 @@ class PriceList(Table):
     """What they are in."""
     dated: Line = ""
     """When they held, such as ``2026-11``."""
-    price: dict[str, Annotated[float, Field(gt=0)]]
+    price: dict[str, Positive]
     """By what the devices are called."""
 
 
@@ -172,7 +170,7 @@ class _FlagReporter(Reporter):
 
     def add(self, place: Place, message: str, value: object = None, accepted: str | None = None) -> None:
         """Note a mistake at the flag that stands for a key."""
-        told = None if value is None else repr(value)
+        told = None if value is None else value_text(value)
         self.problems.append(Problem("", self.flag(place), message, value=told, accepted=accepted))
 
     def flag(self, place: Place) -> str:

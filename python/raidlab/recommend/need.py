@@ -14,12 +14,11 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from raidlab.study.units import parse_disk_size, parse_rate_per_s
-from raidlab.study.words import Bytes, Depth, DeviceOf, Line, Name, Prose, Table, TimeNs, list_from_one
+from raidlab.study.words import Bytes, Depth, DeviceOf, Line, Name, Positive, Prose, Table, TimeNs, list_from_one
 from raidlab.study.workload import Workload
 
 DiskSize = Annotated[int, BeforeValidator(parse_disk_size)]
 RatePerS = Annotated[float, BeforeValidator(parse_rate_per_s), Field(le=1e9)]
-Positive = Annotated[float, Field(gt=0)]
 Level = Literal["raid0", "raid1", "raid10", "raid10n3", "raid10n4", "raid01", "raid5", "raid6", "raid50", "raid60"]
 # Copies of every chunk, side by side: those of two are usual, and more cost space that only a second failure is worth.
 COPIES: dict[str, int] = {"raid10": 2, "raid10n3": 3, "raid10n4": 4}

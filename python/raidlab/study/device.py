@@ -22,7 +22,7 @@ from raidlab.errors import Problem
 from raidlab.reading import Plain, read_text
 from raidlab.study.find import device_names, did_you_mean, find_device, nearest
 from raidlab.study.like import LABEL, LikeError, like
-from raidlab.study.places import Place, line_index, line_of, value_at, written
+from raidlab.study.places import Place, line_index, line_of, value_at, value_text, written
 from raidlab.study.table_file import read_named, shown_file
 from raidlab.study.words import without_control
 
@@ -49,6 +49,8 @@ _WANTED = {
     "boolean": ("is not true or false", "true or false"),
     "sequence": ("is not a list", "a list in brackets"),
     "map": ("is not a table", "a table of keys"),
+    "struct": ("is not a table", "a table of keys"),
+    "variant": ("is not text", "text in quotes"),
 }
 
 
@@ -201,7 +203,8 @@ def _model(name: str, document: dict[str, Plain], file: Path | None, said: Mappi
         try:
             without_control(text, "" if place.endswith("name") else "\n\t")
         except ValueError as error:
-            raise ValueError(f"{place} {error}") from None
+            accepted = "text without control characters"
+            raise _error(file, _place(place), str(error), text, accepted) from None
     document = dict(document)
     figures: dict[str, list[Plain]] = {}
     for key in FIGURES:
@@ -228,7 +231,7 @@ def _explained(
     file: Path | None, document: Mapping[str, Plain], said: Mapping[str, Plain], key: str, message: str
 ) -> DeviceError:
     """What the engine says of a device, as a mistake at a key of its file."""
-    place: Place = tuple(name or int(number) for name, number in _STEP.findall(key))
+    place = _place(key)
     value = value_at(document, place)
     message, _, accepted = message.partition("; accepted: ")
     if (wrong := _WRONG_TYPE.fullmatch(message)) is not None:
@@ -258,6 +261,10 @@ def _explained(
     return _error(file, place, message, value, accepted or None)
 
 
+def _place(key: str) -> Place:
+    return tuple(name or int(number) for name, number in _STEP.findall(key))
+
+
 def _leaf(document: Mapping[str, Plain], place: Place, found: str) -> tuple[Place, Plain]:
     """The value within a table of which the engine says what it is (``string "x"``), where there is only one such."""
     value = value_at(document, place)
@@ -271,7 +278,7 @@ def _leaf(document: Mapping[str, Plain], place: Place, found: str) -> tuple[Plac
 
 def _error(file: Path | None, place: Place, message: str, value: object, accepted: str | None) -> DeviceError:
     """A mistake at a key; what is longer than a line is not shown."""
-    shown = None if value is None or isinstance(value, Mapping | list) else repr(value)
+    shown = None if value is None or isinstance(value, Mapping | list) else value_text(value)
     line = None
     if file is not None:
         line = line_of(line_index(read_text(file)), place)
@@ -323,7 +330,7 @@ def _texts(value: Plain, place: str = "") -> Iterator[tuple[str, str]]:
         yield place, value
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield "the name of a key", key
+            yield f"{place}.{key}".lstrip("."), key
             yield from _texts(item, f"{place}.{key}".lstrip("."))
     elif isinstance(value, Sequence):
         for index, item in enumerate(value):

@@ -14,7 +14,7 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 from pydantic_core import ErrorDetails
@@ -95,6 +95,46 @@ def explain(model: type[BaseModel], document: Mapping[str, Plain], error: Valida
         first_at.setdefault(place, item)
     for place, item in first_at.items():
         yield _explain_one(model, document, place, item)
+
+
+def truths_for_numbers(model: type[BaseModel], document: Mapping[str, Plain]) -> Iterator[Explanation]:
+    """Each true and false of a document where a number is wanted, as which Pydantic takes them."""
+    for place in _truths(document, ()):
+        kinds = _kinds_at_key(model, document, place)
+        if kinds & {int, float} and not kinds & {bool, Any, object}:
+            message, accepted = _PLAIN["float_type" if float in kinds else "int_type"]
+            yield Explanation(
+                place, message, value_at(document, place), _accepted_at(model, document, place) or accepted
+            )
+
+
+def _truths(value: Plain, place: Place) -> Iterator[Place]:
+    """Where true and false stand."""
+    if isinstance(value, bool):
+        yield place
+    elif isinstance(value, Mapping | list):
+        for step, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _truths(inner, (*place, step))
+
+
+def _kinds_at_key(model: type[BaseModel], document: Plain, place: Place) -> set[Any]:
+    """What the innermost key of a table takes, alone, in a list or by names."""
+    for end in range(len(place), 0, -1):
+        fields = [
+            table.model_fields.get(str(place[end - 1])) for table in _tables_at(model, document, place[: end - 1])
+        ]
+        if found := [info.annotation for info in fields if info is not None]:
+            return {kind for annotation in found for kind in _leaves(annotation)}
+    return set()
+
+
+def _leaves(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation is made of."""
+    parts = get_args(annotation)
+    if not parts or get_origin(annotation) is Literal:
+        yield annotation
+    for part in parts[:1] if get_origin(annotation) is Annotated else parts:
+        yield from _leaves(part)
 
 
 def _explain_one(

@@ -26,7 +26,7 @@ from raidlab.study.expand import MOST_CELLS, count_cells
 from raidlab.study.figure import StudyFigure
 from raidlab.study.find import did_you_mean, find_study, nearest, parameter_names
 from raidlab.study.parameters import MARK, Hardware, load_parameters, names_in, put_in
-from raidlab.study.places import Place, line_index, line_of, value_at, written
+from raidlab.study.places import Place, line_index, line_of, value_at, value_text, written
 from raidlab.study.schema import Array, Compare, Study
 from raidlab.study.table_file import Reporter, parsed, shown_file, text_of
 from raidlab.study.target import Emulated, Live, Modelled
@@ -107,7 +107,7 @@ class LoadedStudy:
             file=shown_file(self.file),
             where=written(place),
             message=message,
-            value=None if value is None or isinstance(value, dict | list) else repr(value),
+            value=None if value is None or isinstance(value, dict | list) else value_text(value),
             accepted=accepted,
             line=line_of(line_index(self.text), place),
         )

@@ -80,6 +80,17 @@ def written(place: Sequence[str | int]) -> str:
     return text
 
 
+def value_text(value: object) -> str:
+    """Write a value as TOML does, on one line.
+
+    Examples
+    --------
+    >>> print(value_text("a"), value_text(True), value_text([1, 0.5]))
+    'a' true [1, 0.5]
+    """
+    return ("false", "true")[value] if isinstance(value, bool) else repr(value)
+
+
 def _split(dotted: str) -> list[str]:
     return [part.strip().strip("\"'") for part in dotted.split(".")]
 

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from raidlab.errors import InputError, Problem
 from raidlab.reading import Plain, read_text, toml
-from raidlab.study.explain import explain
-from raidlab.study.places import Place, line_index, line_of, written
+from raidlab.study.explain import explain, truths_for_numbers
+from raidlab.study.places import Place, line_index, line_of, value_text, written
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -46,7 +46,7 @@ class Reporter:
                 file=self.file,
                 where=written(place),
                 message=message,
-                value=None if value is None else repr(value),
+                value=None if value is None else value_text(value),
                 accepted=accepted,
                 line=line_of(self.lines, place),
             )
@@ -55,11 +55,13 @@ class Reporter:
     def validated(self, model: type[_Model], document: dict[str, Plain]) -> _Model | None:
         """The document as a table; None, with every mistake noted, where it is none."""
         try:
-            return model.model_validate(document)
+            found = model.model_validate(document)
+            mistakes = list(truths_for_numbers(model, document))
         except ValidationError as error:
-            for mistake in explain(model, document, error):
-                self.add(mistake.place, mistake.message, mistake.value, mistake.accepted)
-        return None
+            found, mistakes = None, list(explain(model, document, error))
+        for mistake in mistakes:
+            self.add(mistake.place, mistake.message, mistake.value, mistake.accepted)
+        return None if mistakes else found
 
     def complain(self) -> None:
         """Raise what was noted as an `InputError`, in the order of the lines and each mistake once, if anything was."""

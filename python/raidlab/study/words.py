@@ -51,6 +51,8 @@ TimeNs = Annotated[int, BeforeValidator(parse_time_ns)]
 # A time after something else, which may be none.
 MomentNs = Annotated[int, BeforeValidator(parse_moment_ns)]
 Share = Annotated[float, Field(ge=0, le=1)]
+# Of money, watts and rates: far beyond what any machine costs.
+Positive = Annotated[float, Field(gt=0, le=1e12)]
 Depth = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT, strict=True)]
 Requests = Annotated[int, Field(ge=1, le=MOST_REQUESTS, strict=True)]
 Repeats = Annotated[int, Field(ge=1, le=MOST_REPEATS, strict=True)]

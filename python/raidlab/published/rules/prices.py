@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field
 
 from raidlab.directory import Directory
 from raidlab.errors import InputError, OutputError
@@ -20,7 +17,7 @@ from raidlab.published.rules.plan import ChoicePlan
 from raidlab.reading import read_bytes
 from raidlab.study.find import did_you_mean
 from raidlab.study.table_file import read_table
-from raidlab.study.words import Line, Table
+from raidlab.study.words import Line, Positive, Table
 
 PRICES = "prices.toml"
 
@@ -32,7 +29,7 @@ class Prices(Table):
     """What they are in; the study's when left out."""
     dated: Line
     """When they held, such as ``2026-11``: prices without a date say nothing."""
-    price: dict[str, Annotated[float, Field(gt=0)]]
+    price: dict[str, Positive]
     """By the names of the study's own."""
 
 

@@ -6,15 +6,14 @@ Invariant: nothing here is measured or guessed; what is not entered is shown as 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from pydantic import ConfigDict, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from raidlab.errors import InputError
 from raidlab.reading import json_value, read_text
 from raidlab.study.table_file import read_table
-from raidlab.study.words import Line, Name, Table
+from raidlab.study.words import Line, Name, Positive, Table
 
 # What a sheet asks for, in its order, with what is meant.
 ASKED = {
@@ -41,9 +40,9 @@ class BoxFacts(Table):
     """How long formatting and making file systems took."""
     administration: Line | None = None
     """How it is administered: quotas, monitoring."""
-    capacity_gb: Annotated[float, Field(gt=0)] | None = None
+    capacity_gb: Positive | None = None
     """Usable, in GB of 10^9 bytes."""
-    price: Annotated[float, Field(gt=0)] | None = None
+    price: Positive | None = None
     """What it costs."""
     priced_on: Line | None = None
     """When the price held, such as ``2026-11-21``."""
@@ -51,7 +50,7 @@ class BoxFacts(Table):
     """What the price is in."""
     notes: Line | None = None
     """Anything else."""
-    published: dict[Name, Annotated[float, Field(gt=0)]] = {}
+    published: dict[Name, Positive] = {}
     """The seller's own figure for each test, in the sheet's unit."""
 
 
