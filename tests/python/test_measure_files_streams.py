@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import pytest
 
-from raidlab.cli.measure.result import intervals_sentence
+from raidlab.cli.measure.result import half_width, intervals_sentence
 from raidlab.cli.measure.streams import _table as streams_table
 from raidlab.errors import CellFailedError, InputError
 from raidlab.measure.streams import _against_itself, streams_of
@@ -47,6 +47,13 @@ def in_memory(folder: Path) -> bool:
     points = {line.split()[4]: line.partition(" - ")[2].split()[0] for line in mounts}
     best = max((point for point in points if str(folder).startswith(point.rstrip("/") + "/")), key=len)
     return points[best] in ("tmpfs", "ramfs")
+
+
+def test_a_half_width_is_that_of_the_longer_side() -> None:
+    # Of percentiles an interval is seldom symmetric, and neither end may lie beyond what is said.
+    row = {"iops": 100.0, "iops_low": 98.0, "iops_high": 130.0, "iops_no_interval": None, "repeats": 5}
+    assert half_width(row, "iops") == "±30%"
+    assert half_width({**row, "iops_low": 60.0}, "iops") == "±40%"
 
 
 def test_files_are_made_read_by_every_number_of_readers_and_taken_away(tmp_path: Path) -> None:

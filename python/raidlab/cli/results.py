@@ -77,6 +77,8 @@ def query(
     The table findings is worked out: what all checks say, as results show does. Checks has the engine's own alone.
     """
     import duckdb
+    import polars as pl
+    import polars.selectors as cs
 
     from raidlab.analysis.checks.run_with_findings import load_run
 
@@ -87,7 +89,9 @@ def query(
         said = " ".join(takewhile(str.strip, str(error).splitlines()))
         raise InputError.one("SQL", said, accepted=_SELECT) from None
     if as_json:
-        print(json.dumps(frame.to_dicts(), indent=2, default=_plain))
+        # JSON has neither infinities nor what is no number.
+        finite = frame.with_columns(pl.when(cs.float().is_finite()).then(cs.float()))
+        print(json.dumps(finite.to_dicts(), indent=2, default=_plain, allow_nan=False))
     else:
         _print_frame(frame)
 

@@ -197,11 +197,11 @@ def _two_lines(label: str, row: Row, scale: float) -> Text:
 
 
 def half_width(row: Row, name: str) -> str | None:
-    """How far the interval of a figure reaches to either side, such as "±1.2%", or why several repeats have none."""
+    """How far an interval reaches, to its longer side, such as "±1.2%", or why several repeats have none."""
     value, low, high = row[name], row[f"{name}_low"], row[f"{name}_high"]
     if not value or low is None or high is None:
         return _NO_INTERVAL.get(row[f"{name}_no_interval"]) if value and row["repeats"] > 1 else None
-    half = 100 * (high - low) / 2 / value
+    half = 100 * max(high - value, value - low) / value
     return f"±{half:.1f}%" if half < 10 else f"±{half:.0f}%" if half < 1000 else ">±999%"
 
 
