@@ -25,7 +25,7 @@ def run(folder: Path, limit: Callable[[], None], *words: str) -> subprocess.Comp
     )
 
 
-@pytest.mark.parametrize("megabytes", [300, 700])
+@pytest.mark.parametrize("megabytes", [300, 700, 1500])
 def test_too_little_memory_is_one_line(megabytes: int, tmp_path: Path) -> None:
     done = run(tmp_path, lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20)))
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
@@ -73,6 +73,7 @@ def test_a_file_that_may_not_grow_is_one_line_and_no_signal(tmp_path: Path) -> N
         (ImportError("libx.so: failed to map segment from shared object"), "out of memory"),
         (RuntimeError("can't start new thread"), "no more processes or threads can be started"),
         (BlockingIOError(11, "Resource temporarily unavailable"), "no more processes or threads can be started"),
+        (OSError(24, "Too many open files"), "no more files can be opened"),
         (OSError(27, "File too large"), "a file would be larger than it may be"),
     ],
 )

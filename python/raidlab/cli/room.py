@@ -11,7 +11,7 @@ import os
 import threading
 
 # What raidlab's libraries map while they are loaded, and what they add for each processor (stacks, arenas).
-_LEAST_BYTES = 1 << 30
+_LEAST_BYTES = 3 << 29
 _BYTES_PER_PROCESSOR = 64 << 20
 # Threads of Polars, OpenBLAS, jemalloc, Tokio and DuckDB for each processor, and those that are as many on any machine,
 # V8's and our own among them: with two processors a run with its report has 19, a query 23.

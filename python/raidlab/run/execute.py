@@ -42,7 +42,7 @@ from raidlab.run.volumes import check_volumes, volume_bytes, volume_members
 from raidlab.run.witness import second_tool
 from raidlab.study import Cell, Expansion, LoadedStudy, LoadPoint, expand, make_cell
 from raidlab.study.cell import Opaque
-from raidlab.study.check import count_leaves, engine_of, writes
+from raidlab.study.check import count_leaves, difference_of, engine_of, equal_accepted, writes
 from raidlab.study.expand import NULL, expand_null, is_run
 from raidlab.study.grouped import members_of
 from raidlab.study.schema import Array
@@ -146,6 +146,7 @@ class Execution(Session):
                 check_emulated(self.loaded)
             if target.is_live:
                 self._prepare_live(target)
+                self._check_equal_capacity(target)
         found: dict[tuple[str, str], Problem] = {}
         for target in [] if is_known else self.targets:
             for name, member in self._stand_ins(target):
@@ -180,6 +181,26 @@ class Execution(Session):
             raw = self._member_count() if runs_raw(self.live_loaded) else 0
             mounted = len(target.places) if runs_mounted(self.live_loaded) else 0
             check_places(target, raw + mounted, self._live_member_bytes, self.progress.note)
+
+    def _check_equal_capacity(self, target: Target) -> None:
+        """Refuse arrays over real members that a table calls equal and that are not, now that the members are known."""
+        loaded = self.live_loaded
+        study, geometry = loaded.study, loaded.geometry
+        for index, compare in enumerate(study.compare):
+            if compare.equal != "user_capacity":
+                continue
+            # What a volume holds is the kernel's to say.
+            names = [
+                array.name
+                for array in study.arrays_on("live")
+                if array.group == compare.group and not array.is_mounted and array.volume is None
+                if array.name not in target.volumes and any(is_run(array, one, "live") for one in study.workload)
+            ]
+            sizes = [geometry.facts(name, *self.member_shape("live", name))["user_bytes"] for name in names]
+            difference = difference_of(compare, sizes, [geometry.trees[name] for name in names])
+            if difference is not None:
+                place, message = ("compare", index, "equal"), f"{difference} (on live)"
+                raise InputError([loaded.problem(place, message, equal_accepted(compare))])
 
     def _prepare_volumes(self, target: Target) -> None:
         """Put arrays that stand already in the place of trees, and refuse those that will not do."""

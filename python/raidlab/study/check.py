@@ -595,10 +595,14 @@ def _check_equal(compare: Compare, place: Place, parts: ValidParts, geometry: Ge
             sizes = [known[name] for name in ran]
         difference = difference_of(compare, sizes, [geometry.trees[name] for name in ran])
         if difference is not None:
-            other = "user_capacity" if compare.equal == "members" else "members"
-            accepted = f"other trees for group '{compare.group}', or equal = \"{other}\""
-            report((*place, "equal"), f"{difference} (on {target})", compare.equal, accepted)
+            report((*place, "equal"), f"{difference} (on {target})", compare.equal, equal_accepted(compare))
             return
+
+
+def equal_accepted(compare: Compare) -> str:
+    """What would do in place of arrays that are not equal."""
+    other = "user_capacity" if compare.equal == "members" else "members"
+    return f"other trees for group '{compare.group}', or equal = \"{other}\""
 
 
 def is_run_by_any(array: Array, parts: ValidParts) -> bool:
