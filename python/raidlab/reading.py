@@ -8,10 +8,12 @@ Invariants:
 - What is not TOML or JSON, or nests too deeply, is a ``ValueError`` with a sentence, never a ``RecursionError``.
 - An integer of a TOML text has at most 128 bits, so that whoever prints or converts it can, and says what is accepted
   instead. Python takes hexadecimal ones of any length, and fails when they are printed.
+- A TOML text holds no dates but in quotes: nothing here is one, and JSON, in which all is kept, has none.
 """
 
 from __future__ import annotations
 
+import datetime
 import errno
 import json
 import os
@@ -29,8 +31,15 @@ Plain: TypeAlias = "str | bool | int | float | Sequence[Plain] | Mapping[str, Pl
 MOST_BYTES = 16 << 20
 # A study needs eight.
 MOST_DEPTH = 64
+_TOO_DEEP = f"nested too deeply (more than {MOST_DEPTH} levels)"
 # More than anything counts to, and no more than a float holds.
 MOST_BITS = 128
+# A key of more parts than that, where a key may stand. Each part is taken once and for all (`++`, `*+`), as texts may
+# be long; `tomllib` takes the square of their number.
+_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_DEPTH},}}", re.MULTILINE)
+# What an editor of another system may begin a text with, to say that it is UTF-8.
+MARK = "\ufeff"
 # The escape of half a pair of UTF-16.
 _PAIRED = r"\\u[dD][89a-fA-F]"
 _KINDS = {
@@ -59,17 +68,30 @@ def read_bytes(file: Path, most_bytes: int = MOST_BYTES) -> bytes:
             kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
             raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(file))
         content = opened.read(most_bytes + 1)
+    if content is None:
+        # Of the kernel's log, which calls itself a regular file.
+        raise OSError(errno.EAGAIN, "it has nothing to be read yet", str(file))
     if len(content) > most_bytes:
         raise OSError(errno.EFBIG, f"it is longer than {most_bytes:,} bytes", str(file))
     return content
 
 
 def read_text(file: Path, encoding: str = "utf-8", most_bytes: int = MOST_BYTES) -> str:
-    """The text of a regular file, every line end a line feed.
+    """The text of a regular file, every line end a line feed, without the mark of UTF-8 that it may begin with.
 
     Raises `OSError` as `read_bytes` does, and `UnicodeDecodeError`.
     """
-    return read_bytes(file, most_bytes).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+    text = read_bytes(file, most_bytes).decode(encoding)
+    return text.removeprefix(MARK).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def is_unicode(name: str | Path) -> bool:
+    """Whether a name can be kept in JSON: to Unix any bytes are one."""
+    try:
+        os.fsencode(name).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def toml(text: str) -> dict[str, Plain]:
@@ -77,22 +99,26 @@ def toml(text: str) -> dict[str, Plain]:
 
     Raises `ValueError`.
     """
+    if _LONG_KEY.search(text):
+        raise ValueError(_TOO_DEEP)
     document: dict[str, Plain] = _parsed(tomllib.loads, text)
     for key, value in document.items():
-        _check_integers(key, value)
+        _check_plain(key, value)
     return document
 
 
-def _check_integers(place: str, value: Any) -> None:
-    """Refuse an integer of more bits than that; what nests too deeply was refused before."""
+def _check_plain(place: str, value: Any) -> None:
+    """Refuse a date, and an integer of more bits than that; what nests too deeply was refused before."""
+    if isinstance(value, datetime.date | datetime.time):
+        raise ValueError(f"'{place[:80]}' is a date or a time without quotes")
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         raise ValueError(f"the integer of '{place[:80]}' has more than {MOST_BITS} bits")
     if isinstance(value, dict):
         for key, item in value.items():
-            _check_integers(f"{place}.{key}", item)
+            _check_plain(f"{place}.{key}", item)
     elif isinstance(value, list):
         for item in value:
-            _check_integers(place, item)
+            _check_plain(place, item)
 
 
 def json_value(text: str | bytes) -> Any:
@@ -134,4 +160,4 @@ def _check_depth(document: Any) -> None:
         level = [item for items in inner for item in items if isinstance(item, dict | list)]
         if not level:
             return
-    raise ValueError(f"nested too deeply (more than {MOST_DEPTH} levels)")
+    raise ValueError(_TOO_DEEP)

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -74,6 +75,11 @@ def test_a_sum_of_a_hundred_terms_is_read() -> None:
     assert read("+".join(["1"] * 100)).value({}) == 100
 
 
+def raidlab(here: Path, *words: str | bytes) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "raidlab", *words]
+    return subprocess.run(command, cwd=here, capture_output=True, text=True, check=False, timeout=600)
+
+
 def refusal(text: str, tmp_path: Path) -> str:
     with pytest.raises(InputError) as caught:
         load_study_text(text, tmp_path / "study.toml")
@@ -99,6 +105,51 @@ def test_a_sweep_of_a_hundred_thousand_cells_is_no_mistake(tmp_path: Path) -> No
 )
 def test_deeply_nested_toml_is_one_clear_line(text: str, tmp_path: Path) -> None:
     assert "is not valid TOML: nested too deeply" in refusal(text, tmp_path)
+
+
+def test_a_key_of_many_parts_is_refused_before_its_parts_are_looked_at(tmp_path: Path) -> None:
+    # Python's reader takes the square of their number: 20 s of a processor for these.
+    before = time.process_time()
+    for text in (
+        "a" + ".a" * 32_000 + " = 1",
+        "x = 1\n[[" + '"a" . ' * 20_000 + "a]]",
+        "x = {" + "'a'." * 20_000 + "a = 1}",
+    ):
+        assert "nested too deeply" in refusal(text, tmp_path)
+    assert time.process_time() - before < 5
+    assert reading.toml("a" + ".a" * 60 + " = 1") and reading.toml(f'a = "{"a." * 500}"')
+
+
+@pytest.mark.parametrize(
+    "value", ["2024-01-01", "12:00:00", "2024-01-01T12:00:00Z", "[1, 2024-01-01]", "{b = 07:00:00}"]
+)
+def test_a_date_of_toml_is_told_and_not_passed_on(value: str, tmp_path: Path) -> None:
+    assert "is a date or a time without quotes" in refusal(f"rpm = {value}", tmp_path)
+    (tmp_path / "device.toml").write_text(f'kind = "hdd"\nname = "d"\nrpm = {value}\n')
+    with pytest.raises(ValueError, match="is a date or a time without quotes"):
+        load_device("device.toml", tmp_path / "study.toml")
+
+
+def test_a_file_may_begin_with_the_mark_of_its_encoding(tmp_path: Path) -> None:
+    study, jobs, trace = (tmp_path / name for name in ("study.toml", "jobs.fio", "trace.csv"))
+    study.write_text(SMALL_STUDY, encoding="utf-8-sig")
+    assert load_study_text(text_of(study, "a study"), study).study.name
+    jobs.write_text("[a]\nrw=read\nsize=4k\n", encoding="utf-8-sig")
+    assert [job.section.name for job in load_job_file(jobs).jobs] == ["a"]
+    trace.write_text(
+        "128166372003061629,hm,0,Read,0,4096,151\n128166372003061630,hm,0,Write,4096,4096,151\n", encoding="utf-8-sig"
+    )
+    assert trace_facts(trace).requests == 2
+
+
+@pytest.mark.parametrize(
+    "opened", ["D d { A = " + "B { A = " * 500, "D d { A = " + "[" * 500, "topology d a [ " + "d a [ " * 500]
+)
+def test_deep_parameters_of_disksim_are_refused(opened: str, tmp_path: Path) -> None:
+    file = tmp_path / "deep.parv"
+    file.write_text(opened)
+    with pytest.raises(InputError, match="is nested too deeply"):
+        parse_file(file)
 
 
 def test_finding_the_lines_of_keys_takes_no_longer_than_the_text_is_long() -> None:
@@ -136,6 +187,42 @@ def test_a_pipe_a_directory_and_a_device_are_told_and_not_read(reader, tmp_path:
 def test_a_name_that_no_file_can_have_is_that_of_none(name: str, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no file can be called so"):
         reading.read_bytes(tmp_path / name)
+
+
+@pytest.mark.skipif(not os.access("/proc/kmsg", os.R_OK), reason="the kernel's log is root's")
+def test_the_log_of_the_kernel_is_waited_for_by_no_reader() -> None:
+    # In a process of its own: it would wait for ever.
+    code = (
+        "from pathlib import Path\nfrom raidlab.formats.traces import trace_facts\n"
+        "from raidlab.study.table_file import text_of\nfrom raidlab.errors import InputError\n"
+        "for read in (trace_facts, lambda file: text_of(file, 'a study')):\n"
+        "    try:\n        read(Path('/proc/kmsg'))\n    except InputError as error:\n        print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0 and done.stdout.count("\n") >= 1, done
+
+
+@pytest.mark.parametrize(
+    "words", [("run", b"./st\xffudy.toml"), ("results", "list", b"\xff"), ("trace", "show", b"a\xe9.csv")]
+)
+def test_a_name_that_is_not_unicode_is_told_in_words(words: tuple[str | bytes, ...], tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(words[-1])).write_text(SMALL_STUDY)
+    done = raidlab(tmp_path, *words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
+    assert "is not UTF-8" in done.stderr and "accepted: a name in UTF-8" in done.stderr
+
+
+def test_a_directory_that_is_not_unicode_is_told_in_words(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    odd.mkdir()
+    (tmp_path / "plain").symlink_to(odd)
+    done = raidlab(odd, "results", "list")
+    assert done.returncode == 2 and "the current directory: " in done.stderr and done.stderr.count("\n") == 1
+    (tmp_path / "study.toml").write_text(SMALL_STUDY.replace('"sim"', '"plain/"'))
+    for words in (("measure", "plain", "--runtime", "1s"), ("run", "./study.toml")):
+        done = raidlab(tmp_path, *words)
+        assert done.returncode == 2 and "leads to a name that is not UTF-8" in done.stderr, done
+    assert not list(odd.iterdir())
 
 
 def test_files_read_whole_have_a_bound(tmp_path: Path) -> None:
@@ -203,6 +290,15 @@ def test_arrays_that_are_not_equal_are_told_before_anything_runs(tmp_path: Path)
     )
     said = refusal(SMALL_STUDY.replace("raid5(5,", "raid5(7,"), tmp_path)
     assert "differ: user capacity from" in said and 'or equal = "members"' in said
+
+
+def test_arrays_that_are_not_equal_on_real_members_are_told_before_anything_runs(tmp_path: Path) -> None:
+    simulated = SMALL_STUDY[SMALL_STUDY.index("[sim]") : SMALL_STUDY.index("[live]")]
+    text = SMALL_STUDY.replace("raid5(5,", "raid5(7,").replace(simulated, "").replace('"sim"', '"memory"')
+    (tmp_path / "study.toml").write_text(text)
+    done = raidlab(tmp_path, "run", "./study.toml", "--on", "memory", "--quick")
+    assert done.returncode == 2 and "compare[0].equal: 'user_capacity'" in done.stderr, done
+    assert "(on live)" in done.stderr and not list(tmp_path.glob("**/run.json"))
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,10 @@ impl Directory {
 /// When it cannot be opened, or is a directory, a pipe, a device or a socket.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let (around, name) = Directory::around(path)?;
-    around.open_file(&name, OFlags::RDONLY, true)
+    let file = around.open_file(&name, OFlags::RDONLY, true)?;
+    // The kernel's log calls itself a regular file, and would have its reader wait.
+    fcntl_setfl(&file, OFlags::RDONLY | OFlags::NONBLOCK)?;
+    Ok(file)
 }
 
 fn open_at(at: impl AsFd, name: &OsStr, flags: OFlags) -> io::Result<File> {

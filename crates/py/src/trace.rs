@@ -20,6 +20,8 @@ use std::path::Path;
 const BLOCK_BYTES: usize = 1 << 17;
 /// What a file begins with that gzip has made.
 const GZIP: &[u8] = &[0x1f, 0x8b];
+/// What a text may begin with to say that it is UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
 /// Batches between two looks at signals.
 const BATCHES_BETWEEN_SIGNALS: u32 = 64;
 
@@ -39,7 +41,11 @@ impl TraceFile {
     pub(crate) fn open(path: &str, format: Option<Format>) -> Result<TraceFile, TraceError> {
         let mut file = open_regular(Path::new(path)).map_err(|e| unreadable(path, &e))?;
         let mut block = vec![0; BLOCK_BYTES].into_boxed_slice();
-        let unread = fill_block(&mut file, &mut block).map_err(|e| unreadable(path, &e))?;
+        let mut unread = fill_block(&mut file, &mut block).map_err(|e| unreadable(path, &e))?;
+        if block[..unread].starts_with(MARK) {
+            block.copy_within(MARK.len()..unread, 0);
+            unread -= MARK.len();
+        }
         let beginning = &block[..unread];
         if beginning.starts_with(GZIP) {
             return Err(TraceError::of_file(path, "is compressed by gzip", "text; gunzip makes it that"));

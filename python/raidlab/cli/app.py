@@ -6,8 +6,9 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -45,6 +46,7 @@ from raidlab.errors import (
     InputError,
     RaidlabError,
 )
+from raidlab.reading import is_unicode
 
 # Of the help screen: where the meanings begin, and what the names have.
 _HELP_COLUMN, _NAME_WIDTH = 14, 8
@@ -75,6 +77,20 @@ _MOVED = {
 }
 # Of an agent, whose place a cluster's workers have taken; by command.
 _MOVED_OPTIONS = {"run": {"--key"}, "measure": {"--key", "--lab"}}
+
+
+def _check_unicode(words: Sequence[str]) -> None:
+    """Refuse names that are no Unicode, of the current directory too: they cannot be kept in a run, which is JSON."""
+    here = ""
+    with suppress(OSError):
+        here = str(Path.cwd())
+    for place, word in (("the current directory", here), *zip(("raidlab", *words), words, strict=False)):
+        where = place if place.startswith(("-", "the ")) else ""
+        if not is_unicode(word):
+            raise InputError.one(where, "is not UTF-8", value=f"'{word}'", accepted="a name in UTF-8")
+        if not is_unicode(os.path.realpath(word)):
+            message = "leads to a name that is not UTF-8"
+            raise InputError.one(where, message, value=f"'{word}'", accepted="a name in UTF-8")
 
 
 @contextmanager
@@ -131,10 +147,11 @@ class _Commands(TyperGroup):
                 raise InputError.one(word, message, accepted="--cluster ADDRESS")
         return super().resolve_command(ctx, args)
 
-    def make_context(self, *arguments: Any, **options: Any) -> Any:
+    def make_context(self, info_name: str | None, args: list[str], *arguments: Any, **options: Any) -> Any:
         """Read the words; ``--help`` is printed here."""
         with _interrupted(), printing(), _plain_mistakes():
-            return super().make_context(*arguments, **options)
+            _check_unicode(args)
+            return super().make_context(info_name, args, *arguments, **options)
         raise typer.Exit(EXIT_OK)
 
     def invoke(self, *arguments: Any, **options: Any) -> Any:
@@ -213,6 +230,8 @@ def _lacking(error: BaseException) -> str | None:
         return "out of memory (ulimit -v, a container's limit, or the machine's own)"
     if number == errno.EAGAIN or any(word in text for word in _NO_PROCESSES):
         return "no more processes or threads can be started (ulimit -u, or a container's limit)"
+    if number in (errno.EMFILE, errno.ENFILE):
+        return "no more files can be opened (ulimit -n, or the machine's own limit)"
     if number == errno.EFBIG:
         return "a file would be larger than it may be (ulimit -f)"
     return None

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from raidlab.errors import InputError, Problem, RefusedError
+from raidlab.reading import is_unicode
 from raidlab.study import LoadedStudy
 from raidlab.study.check import TARGET_WORDS, count_leaves
 from raidlab.study.find import did_you_mean, looks_like_path
@@ -270,6 +271,8 @@ def _place(word: str, given_up: set[Path], where: str = "--on", *, is_volume: bo
         raise no_directory(where, word, "there is no such directory or device", accepted) from None
     except OSError as error:
         raise InputError.one(where, f"cannot be looked at: {error.strerror}", value=f"'{word}'") from None
+    if not is_unicode(path.resolve()):
+        raise InputError.one(where, "leads to a name that is not UTF-8", value=f"'{word}'", accepted="one in UTF-8")
     if stat.S_ISDIR(mode):
         return LivePlace("directory", path, named_at=where)
     if stat.S_ISBLK(mode):

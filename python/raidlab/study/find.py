@@ -56,7 +56,8 @@ def find_study(name_or_file: str) -> Path:
     if looks_like_path(name_or_file) or path.is_dir():
         if path.is_dir() and (path / "study.toml").is_file():
             return path / "study.toml"
-        if path.is_file():
+        # That it is a pipe, say, is told by whoever opens it.
+        if path.exists() and not path.is_dir():
             return path
         if looks_like_path(name_or_file):
             message = "is a directory without a study.toml" if path.is_dir() else "there is no such file"

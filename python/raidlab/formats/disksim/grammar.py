@@ -19,11 +19,12 @@ import math
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from raidlab.errors import InputError, Problem
-from raidlab.reading import read_text
+from raidlab.reading import MOST_DEPTH, read_text
 
 _TOKEN = re.compile(r"[ \t\f\r]+|#[^\n]*|/\*.*?\*/|\n|[{}\[\],=;]|[^ \t\n\r\f;{},\[\]=]+", re.DOTALL)
 _INTEGER = re.compile(r"[+-]?\d+|0[xX][0-9a-fA-F]+")
@@ -160,6 +161,7 @@ class _Parser:
     def __init__(self, tokens: list[_Token]) -> None:
         self.tokens = tokens
         self.at = 0
+        self.depth = 0
 
     def document(self) -> Document:
         document = Document()
@@ -185,6 +187,16 @@ class _Parser:
         self.at += 1
         return self.tokens[self.at - 1]
 
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """Within one more bracket; of too many whoever walks through them would fail."""
+        self.depth += 1
+        if self.depth > MOST_DEPTH:
+            message = f"is nested too deeply (more than {MOST_DEPTH} levels)"
+            raise self.tokens[self.at - 1].place.error("", message)
+        yield
+        self.depth -= 1
+
     def _word(self, expected: str) -> _Token:
         token = self._next(expected)
         if token.text in "{}[],=;":
@@ -200,10 +212,11 @@ class _Parser:
     def _block(self, kind: str, name: str, place: SourcePlace) -> Block:
         block = Block(kind, name, place)
         self._expect("{", kind)
-        while self._peek() != "}":
-            self._parameter(block)
-            if self._peek() != "}":
-                self._expect(",", f"{kind} {name}".strip())
+        with self._inside():
+            while self._peek() != "}":
+                self._parameter(block)
+                if self._peek() != "}":
+                    self._expect(",", f"{kind} {name}".strip())
         self.at += 1
         return block
 
@@ -245,15 +258,16 @@ class _Parser:
     def _list(self) -> list[Entry]:
         self._expect("[", "list")
         entries: list[Entry] = []
-        while self._peek() != "]":
-            place = self.tokens[self.at].place if self.at < len(self.tokens) else SourcePlace(Path(), 0)
-            if self._peek() == ",":
-                self.at += 1
-                continue
-            if ".." in (self._peek(1), self._peek()[-2:]):
-                entries.extend(Entry(name, place) for name in self._range())
-            else:
-                entries.append(Entry(self._value(), place))
+        with self._inside():
+            while self._peek() != "]":
+                place = self.tokens[self.at].place if self.at < len(self.tokens) else SourcePlace(Path(), 0)
+                if self._peek() == ",":
+                    self.at += 1
+                    continue
+                if ".." in (self._peek(1), self._peek()[-2:]):
+                    entries.extend(Entry(name, place) for name in self._range())
+                else:
+                    entries.append(Entry(self._value(), place))
         self.at += 1
         return entries
 
@@ -278,10 +292,11 @@ class _Parser:
         name = self._word("the component's name").text
         self._expect("[", f"topology {name}")
         below: list[Node] = []
-        while self._peek() != "]":
-            if self._peek() == ",":
-                self.at += 1
-                continue
-            below.append(self._topology(self._word("the kind of a component").text))
+        with self._inside():
+            while self._peek() != "]":
+                if self._peek() == ",":
+                    self.at += 1
+                    continue
+                below.append(self._topology(self._word("the kind of a component").text))
         self.at += 1
         return Node(kind, name, tuple(below))

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from raidlab.errors import InputError, Problem
 from raidlab.formats.fio import values
-from raidlab.reading import read_bytes
+from raidlab.reading import MARK, read_bytes
 
 DEEPEST_INCLUDE = 16
 LONGEST_FILE_BYTES = 1 << 20
@@ -102,7 +102,7 @@ class _Reader:
     def _texts(self, file: Path) -> list[tuple[int, str]]:
         """The lines of a file that say something, numbered, without comments and blanks."""
         try:
-            text = read_bytes(file, LONGEST_FILE_BYTES).decode()
+            text = read_bytes(file, LONGEST_FILE_BYTES).decode().removeprefix(MARK)
         except OSError as error:
             raise InputError.one("", f"cannot be read: {error.strerror}", file=str(file)) from None
         except UnicodeDecodeError:
