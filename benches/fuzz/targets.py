@@ -173,6 +173,12 @@ def _disksim(data: bytes, folder: Path) -> None:
     toml_text(imported.device)
 
 
+def _disksim_seek(data: bytes, folder: Path) -> None:
+    file = disksim_files.write(folder)
+    (folder / "small.seek").write_bytes(data)
+    toml_text(import_disk(file).device)
+
+
 def _disksim_trace(data: bytes, folder: Path) -> None:
     (folder / "trace").write_bytes(data)
     read_trace(folder / "trace")
@@ -509,6 +515,7 @@ TARGETS = (
         ],
         _disksim,
     ),
+    Target("disksim_seek", lambda: [disksim_files.SEEK.encode(), b"4, 2.0\n40, 6.0, 0.1\n"], _disksim_seek),
     Target("disksim_trace", lambda: [b"R Hit 1024 16 10 5.5\nW Miss 2048 16 10 7.25\n"], _disksim_trace),
     Target(
         "expression",

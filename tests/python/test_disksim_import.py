@@ -176,6 +176,11 @@ def test_seek_files(tmp_path: Path) -> None:
     assert wrong == "small.seek:3: 3, 3.0: distances must rise"
     assert "holds 2 points, not 3" in mistake(tmp_path, small__seek="Seek distances measured: 3\n1, 1\n2, 2\n")
     assert "small.seek:2" in mistake(tmp_path, small__seek="1, 1.0\nabout 3\n")
+    for odd in ("1.2.3", "e", "+", "--", "1e999", "\u0661", "9" * 5000):
+        assert mistake(tmp_path, small__seek=f"1, 1.0\n5, {odd}\n").startswith("small.seek:2"), odd
+    for odd in ("9" * 5000, "\u0661"):
+        assert "small.seek:1" in mistake(tmp_path, small__seek=f"Seek distances measured: {odd}\n1, 1.0\n")
+        assert "small.seek:1" in mistake(tmp_path, small__seek=f"{odd}, 1.0\n")
     lost = files.model(mechanics=files.MECHANICS.replace("small.seek", "lost.seek"))
     assert "lost.seek: cannot be read" in mistake(tmp_path, disk=lost)
 
@@ -227,6 +232,8 @@ def test_an_index_of_patterns(tmp_path: Path) -> None:
     assert capacity_sectors(device) == 990
     assert "breaks off" in mistake(tmp_path, disk=files.model(layout.replace(", IDX, 0 ]", " ]"), sectors=990))
     assert "is no child" in mistake(tmp_path, disk=files.model(layout.replace("IDX, 0 ]", "ID, 0 ]"), sectors=990))
+    fraction = files.model(layout.replace("0.5, 1000, 50", "0.5, 1000.5, 50"), sectors=990)
+    assert "IDX: 1000.5: is no whole number" in mistake(tmp_path, disk=fraction)
 
 
 def test_what_the_model_lacks_is_named_with_its_line(tmp_path: Path) -> None:
@@ -321,6 +328,28 @@ def test_what_does_not_follow_the_grammar(tmp_path: Path, text: str, line: int) 
 
 def test_a_file_that_names_itself_ends(tmp_path: Path) -> None:
     assert "small.parv" in mistake(tmp_path, set_up="source small.parv\n")
+
+
+def test_files_that_name_one_another_are_counted(tmp_path: Path) -> None:
+    # Two to the power of thirty, were each read as often as it is named.
+    for number in range(30):
+        (tmp_path / f"s{number}").write_text(f"source s{number + 1}\n" * 2)
+    (tmp_path / "s30").write_text("dm_disk a { X = 1 }\n")
+    with pytest.raises(InputError, match=r"source: s\d+: is the 1,025th file that is named"):
+        import_disk(tmp_path / "s0")
+
+
+def test_names_of_all_ranges_are_counted_together(tmp_path: Path) -> None:
+    text = "instantiate [ " + ", ".join(["d0 .. d65535"] * 4000) + " ] as x\n"
+    assert "all ranges together have more than 65,536 names" in mistake(tmp_path, set_up=text)
+
+
+def test_blocks_that_take_over_from_one_another_are_counted(tmp_path: Path) -> None:
+    def chain(count: int) -> str:
+        return "dm_disk b0 { }\n" + "".join(f"b{i} b{i + 1} {{}}\n" for i in range(count))
+
+    assert "takes over from more than 63 blocks in a row" in mistake(tmp_path, set_up=chain(4500))
+    assert "in a row" not in mistake(tmp_path, set_up=chain(50))
 
 
 def test_any_of_its_files_will_do(tmp_path: Path) -> None:

@@ -387,3 +387,16 @@ def test_no_size_is_read_but_whole_bytes(value: str) -> None:
         return
     assert isinstance(found, int)
     assert found >= 0
+
+
+def test_includes_and_global_lines_are_counted_as_often_as_they_come_in(tmp_path: Path) -> None:
+    (tmp_path / "other.inc").write_text("include other.inc\n" * 4)
+    for text in ("[a]\nrw=read\ninclude other.inc\n", "[global]\n" + "rw=read\n" * 3000 + "[a]\n" * 5000):
+        (told,) = mistakes(tmp_path, text)
+        assert "is too long, with what it includes and what its global sections say to every job" in told
+
+
+@pytest.mark.parametrize("option", ["bs=2305843009213693952", "bssplit=2e/100", "bssplit=2305843009213693952/100"])
+def test_requests_of_more_than_an_exbibyte_are_refused(option: str, tmp_path: Path) -> None:
+    (told,) = mistakes(tmp_path, f"[a]\nrw=randread\nsize=1m\nfilename=old\nioengine=libaio\n{option}\n")
+    assert told.startswith("job.fio:6: ") and "accepted: " in told

@@ -11,6 +11,7 @@ Invariants:
 
 - Every value and every parameter knows its file and line.
 - What follows the grammar is read whatever its keys; what does not is an error at its line.
+- Reading is bounded: files that are named again, names of ranges and all words together are counted.
 """
 
 from __future__ import annotations
@@ -32,7 +33,14 @@ _INTEGER = re.compile(r"[+-]?\d+|0[xX][0-9a-fA-F]+")
 _MOST_DIGITS = 40
 _MOST_NAMES = 1 << 16
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# The same in the lines of other files: of ASCII digits, and no more of them than a number has.
+WHOLE = rf"[0-9]{{1,{_MOST_DIGITS}}}"
+NUMBER = rf"[+-]?(?:{WHOLE}\.?[0-9]{{0,{_MOST_DIGITS}}}|\.{WHOLE})(?:[eE][+-]?[0-9]{{1,4}})?"
+# Within one another, and altogether.
 _MOST_FILES = 32
+_MOST_SOURCES = 1 << 10
+# Five times as many as the largest layout that came with DiskSim has.
+_MOST_WORDS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -91,17 +99,25 @@ class Document:
     types: dict[str, str] = field(default_factory=dict)
     """The block that each instance is made of, by the instance's name."""
     topology: list[Node] = field(default_factory=list)
+    _by_name: dict[str, Block] = field(default_factory=dict)
+
+    def add(self, block: Block) -> None:
+        """Put in a block of the outermost level; of two with one name the first is meant by it."""
+        self.blocks.append(block)
+        self._by_name.setdefault(block.name, block)
 
     def named(self, name: str) -> Block | None:
         """The block of this name, with what it inherits."""
-        found = next((block for block in self.blocks if block.name == name), None)
+        found = self._by_name.get(name)
         return None if found is None else self.whole(found)
 
     def whole(self, block: Block) -> Block:
         """A block whose kind is another block's name takes over that one's kind and parameters."""
         seen = {id(block)}
-        while (parent := next((b for b in self.blocks if b.name == block.kind), None)) and id(parent) not in seen:
+        while (parent := self._by_name.get(block.kind)) and id(parent) not in seen:
             seen.add(id(parent))
+            if len(seen) > MOST_DEPTH:
+                raise block.place.error(block.name, f"takes over from more than {MOST_DEPTH - 1} blocks in a row")
             block = Block(parent.kind, block.name, block.place, {**parent.parameters, **block.parameters})
         return block
 
@@ -114,10 +130,16 @@ class _Token:
 
 def parse_file(file: Path) -> Document:
     """Read a parameter file and everything it names with ``source``."""
-    return _Parser(list(_tokens(file, ()))).document()
+    tokens = []
+    for token in _tokens(file, (), []):
+        tokens.append(token)
+        if len(tokens) > _MOST_WORDS:
+            raise token.place.error("", f"is too long (more than {_MOST_WORDS:,} words)")
+    return _Parser(tokens).document()
 
 
-def _tokens(file: Path, within: tuple[Path, ...]) -> Iterator[_Token]:
+def _tokens(file: Path, within: tuple[Path, ...], sources: list[str]) -> Iterator[_Token]:
+    """The words of a file, with those of the files that it names; ``sources``: every file that was named so far."""
     try:
         text = read_text(file, "latin-1")
     except OSError as error:
@@ -135,7 +157,10 @@ def _tokens(file: Path, within: tuple[Path, ...]) -> Iterator[_Token]:
         if word.isspace() or word[0] == "#" or word.startswith("/*"):
             continue
         if sourcing:
-            yield from _source(word, place, (*within, file.resolve()))
+            sources.append(word)
+            if len(sources) > _MOST_SOURCES:
+                raise place.error("source", f"is the {_MOST_SOURCES + 1:,}th file that is named", value=word)
+            yield from _source(word, place, (*within, file.resolve()), sources)
             sourcing = False
         elif word == "source":
             sourcing = True
@@ -145,14 +170,14 @@ def _tokens(file: Path, within: tuple[Path, ...]) -> Iterator[_Token]:
         raise SourcePlace(file, line).error("source", "the file ends before it names one")
 
 
-def _source(name: str, place: SourcePlace, within: tuple[Path, ...]) -> Iterator[_Token]:
+def _source(name: str, place: SourcePlace, within: tuple[Path, ...], sources: list[str]) -> Iterator[_Token]:
     file = place.file.parent / name
     # A name too long for a file is that of none, where a path's own method raises.
     if not os.path.isfile(file):  # noqa: PTH113
         raise place.error("source", "there is no such file", value=name, accepted=f"a file beside {place.file.name}")
     if file.resolve() in within or len(within) >= _MOST_FILES:
         raise place.error("source", "the file names itself", value=name)
-    yield from _tokens(file, within)
+    yield from _tokens(file, within, sources)
 
 
 class _Parser:
@@ -162,6 +187,7 @@ class _Parser:
         self.tokens = tokens
         self.at = 0
         self.depth = 0
+        self.names = 0
 
     def document(self) -> Document:
         document = Document()
@@ -173,7 +199,7 @@ class _Parser:
                 document.topology.append(self._topology(self._word("the kind of a component").text))
             else:
                 name = self._word("the block's name")
-                document.blocks.append(self._block(token.text, name.text, token.place))
+                document.add(self._block(token.text, name.text, token.place))
         return document
 
     def _peek(self, ahead: int = 0) -> str:
@@ -278,7 +304,11 @@ class _Parser:
         begin, end = (re.fullmatch(r"(.*?)(\d+)", word.text) for word in (first, last))
         if begin is None or end is None or begin[1] != end[1] or max(len(begin[2]), len(end[2])) > _MOST_DIGITS:
             raise first.place.error("", f"'{first.text} .. {last.text}' is no range", accepted="such as disk0 .. disk3")
-        if not 0 <= int(end[2]) - int(begin[2]) < _MOST_NAMES:
+        count = int(end[2]) - int(begin[2]) + 1
+        self.names += count
+        if self.names > _MOST_NAMES:
+            raise first.place.error("", f"all ranges together have more than {_MOST_NAMES:,} names")
+        if count < 1:
             raise first.place.error("", f"'{first.text} .. {last.text}' is no range", accepted="such as disk0 .. disk3")
         return [f"{begin[1]}{number}" for number in range(int(begin[2]), int(end[2]) + 1)]
 

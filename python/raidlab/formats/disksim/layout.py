@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from raidlab.formats.disksim.fields import Fields, number_of, whole_of
-from raidlab.formats.disksim.grammar import Entry, SourcePlace
+from raidlab.formats.disksim.fields import Fields, whole_of
+from raidlab.formats.disksim.grammar import WHOLE, Entry, SourcePlace
 from raidlab.reading import Plain
 
 _MAPPINGS = {0: "normal", 1: "serpentine_by_zone", 2: "serpentine"}
@@ -107,7 +107,8 @@ def _skew(fields: Fields, key: str, unit: str) -> dict[str, Plain]:
 # g2: a map of extents.
 
 _EXTENT = re.compile(
-    r"\s*lbn\s+(\d+)\s*-->\s*cyl\s+(\d+)\s*,\s*head\s+(\d+)\s*,\s*sect\s+(\d+)\s*,\s*(seqcnt|count)\s+(\d+)\s*"
+    rf"\s*lbn\s+({WHOLE})\s*-->\s*cyl\s+({WHOLE})\s*,\s*head\s+({WHOLE})\s*,\s*sect\s+({WHOLE})\s*,"
+    rf"\s*(seqcnt|count)\s+({WHOLE})\s*"
 )
 _DEFECT = re.compile(r"\s*Defect at cyl\s+\d+\s*,\s*head\s+\d+\s*,\s*sect\s+\d+\s*")
 _MAP_HEADER_LINES = 3
@@ -197,7 +198,7 @@ def _node(node: Entry) -> list[dict[str, Plain]]:
         else:
             raise head[width].place.error("IDX", "is no child", value=kind, accepted="IDX n, TRACK n head")
         entry: dict[str, Plain] = {
-            name: _angle(item) if name in _ANGLES else int(number_of(item, "IDX"))
+            name: _angle(item) if name in _ANGLES else whole_of(item, "IDX")
             for name, item in zip(_NODE_NUMBERS, head[:width], strict=True)
         }
         entries.append({**entry, "child": child})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from raidlab.formats.disksim.fields import Fields, whole_of
-from raidlab.formats.disksim.grammar import SourcePlace
+from raidlab.formats.disksim.grammar import NUMBER, WHOLE, SourcePlace
 from raidlab.reading import Plain
 
 _SEEK_TYPES = ("constant", "linear", "curve", "hpl", "hplplus10", "extracted")
@@ -20,8 +21,8 @@ _SEEK_KEYS = (
     "HPL seek equation values",
 )
 _HPL_VALUES, _FIRST_SEEKS = 6, 10
-_HEADER = re.compile(r"\s*Seek distances measured\s*:\s*(\d+)\s*")
-_POINT = re.compile(r"\s*(\d+)\s*,\s*([\d.eE+-]+)\s*(?:,\s*[\d.eE+-]+\s*)?")
+_HEADER = re.compile(rf"\s*Seek distances measured\s*:\s*({WHOLE})\s*")
+_POINT = re.compile(rf"\s*({WHOLE})\s*,\s*({NUMBER})\s*(?:,\s*{NUMBER}\s*)?")
 # The sixth value of HP's curve where it says nothing of single cylinders.
 _NO_SINGLE = -1.0
 
@@ -101,6 +102,8 @@ def _seek_file(mech: Fields) -> list[list[float]]:
             counted = int(header[1])
         elif point:
             distance, ms = int(point[1]), float(point[2])
+            if not math.isfinite(ms):
+                raise place.error("", "is too large a number", value=line.strip())
             if points and distance <= points[-1][0]:
                 raise place.error("", "distances must rise", value=line.strip())
             points.append([distance, ms])

@@ -40,9 +40,9 @@ def _option(default: object, read: Reading, accepted: str, *, name: str = "", is
     return field(default=default, metadata={"name": name, "option": (read, accepted, is_bare)})
 
 
-def _at_least_one(text: str, kb_base: int) -> int:
+def _at_least_one(text: str, kb_base: int, read: Callable[[str, int], int] = values.size) -> int:
     # fio reads every whole number with a unit: iodepth=1k is 1024.
-    value = values.size(text, kb_base)
+    value = read(text, kb_base)
     if value == 0:
         raise ValueError("must be at least 1")
     return value
@@ -85,7 +85,7 @@ def _without_base(read: Callable[[str], object]) -> Reading:
 
 
 def _both(text: str, base: int) -> ByDirection:
-    return values.by_direction(text, lambda part: _at_least_one(part, base))
+    return values.by_direction(text, lambda part: _at_least_one(part, base, values.block_size))
 
 
 def _switch(default: bool = False, *, name: str = "", is_bare: bool = False) -> Any:

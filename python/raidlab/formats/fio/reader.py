@@ -6,7 +6,8 @@ Invariants:
   came in through ``include`` names the included file.
 - A section has the lines of every global section above it first, then its own: where two set the same option, the
   later counts.
-- Reading is bounded: includes are nested at most `DEEPEST_INCLUDE` deep and a file is at most `LONGEST_FILE_BYTES`.
+- Reading is bounded: includes are nested at most `DEEPEST_INCLUDE` deep, a file is at most `LONGEST_FILE_BYTES`, and
+  all sections together have at most `MOST_LINES`, those of includes and global sections as often as they come in.
 
 Reference: fio's HOWTO, "Job file format"; like fio, a section whose name begins with "global" is a global one, and a
 ``;`` or ``#`` ends a line wherever it stands.
@@ -26,6 +27,9 @@ from raidlab.reading import MARK, read_bytes
 
 DEEPEST_INCLUDE = 16
 LONGEST_FILE_BYTES = 1 << 20
+MOST_INCLUDES = 1 << 10
+# As many jobs as fio runs, of sixty lines each.
+MOST_LINES = 1 << 18
 _ENVIRONMENT = re.compile(r"\$\{([^}]*)\}")
 _INCLUDE = "include"
 
@@ -68,6 +72,8 @@ class JobSection:
 class _Reader:
     environment: Mapping[str, str]
     problems: list[Problem] = field(default_factory=list)
+    lines: int = 0
+    includes: int = 0
 
     def sections(self, file: Path) -> list[JobSection]:
         found: list[JobSection] = []
@@ -83,6 +89,7 @@ class _Reader:
             if name.startswith("global"):
                 shared.extend(lines)
             else:
+                self._count(file, len(shared))
                 found.append(JobSection(name, str(file), number, (*shared, *lines)))
 
         for number, text in self._texts(file):
@@ -110,7 +117,17 @@ class _Reader:
                 "", "is not text in UTF-8", accepted="a job file as fio reads it", file=str(file)
             ) from None
         stripped = ((number, _said(line)) for number, line in enumerate(text.split("\n"), start=1))
-        return [(number, line) for number, line in stripped if line]
+        found = [(number, line) for number, line in stripped if line]
+        self._count(file, len(found))
+        return found
+
+    def _count(self, file: Path, lines: int) -> None:
+        """Refuse more lines than anybody writes, before they are gone through."""
+        self.lines += lines
+        if self.lines > MOST_LINES or self.includes > MOST_INCLUDES:
+            message = "is too long, with what it includes and what its global sections say to every job"
+            accepted = f"at most {MOST_LINES:,} lines and {MOST_INCLUDES:,} includes"
+            raise InputError.one("", message, accepted=accepted, file=str(file))
 
     def _lines(self, file: Path, number: int, text: str, depth: int) -> list[OptionLine]:
         """An option, or all that an ``include`` brings."""
@@ -132,6 +149,7 @@ class _Reader:
         if depth == DEEPEST_INCLUDE:
             self.problems.append(_problem(file, number, text, f"is the {depth + 1}th include in one another", None))
             return []
+        self.includes += 1
         lines: list[OptionLine] = []
         for inner_number, inner in self._texts(other):
             if inner.startswith("["):

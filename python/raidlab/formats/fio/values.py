@@ -46,6 +46,8 @@ QUEUED_ENGINES = ("io_uring", "libaio", "posixaio")
 NULL_ENGINE = "null"
 ENGINES = (*QUEUED_ENGINES, *WAITING_ENGINES, NULL_ENGINE)
 _MOST_SPLITS = 64
+# As of any size in a study.
+_MOST_BLOCK_BYTES = 1 << 60
 _MOST_PROCESSORS = 8192
 
 
@@ -80,6 +82,14 @@ def size(text: str, kb_base: int = 1024) -> int:
     if prefix not in _POWERS or (unit not in ("", "b") and not prefix):
         raise ValueError(f"'{found[2]}' is not a unit of size")
     return _within(_whole(digits) * base ** _POWERS[prefix])
+
+
+def block_size(text: str, kb_base: int = 1024) -> int:
+    """Read the size of a request, in bytes."""
+    found = size(text, kb_base)
+    if found > _MOST_BLOCK_BYTES:
+        raise ValueError("is too large")
+    return found
 
 
 def extent(text: str, kb_base: int = 1024) -> Extent:
@@ -247,7 +257,7 @@ def _split(text: str, kb_base: int) -> Split:
             raise ValueError("has an empty entry")
         size_text, _, share = entry.partition("/")
         # fio takes a share of nought for one that was left out.
-        entries.append((size(size_text, kb_base), count(share) if share.strip() else 0))
+        entries.append((block_size(size_text, kb_base), count(share) if share.strip() else 0))
     if len(entries) > _MOST_SPLITS:
         raise ValueError(f"has more than {_MOST_SPLITS} sizes")
     if any(length == 0 for length, _ in entries):
