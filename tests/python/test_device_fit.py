@@ -23,7 +23,7 @@ from raidlab import _core
 from raidlab.api import analyse, run_study
 from raidlab.cli.app import app
 from raidlab.cli.run import say_fits
-from raidlab.devices.published import PublishedFigure, compare_published
+from raidlab.devices.published import compare_published
 from raidlab.directory import write_file
 from raidlab.errors import InputError, RaidlabError
 from raidlab.formats.toml import toml_text
@@ -57,6 +57,7 @@ from raidlab.results.answer import CellAnswer
 from raidlab.run.progress import Silent
 from raidlab.run.volumes import usable_bytes
 from raidlab.study.device import load_device
+from raidlab.study.device_figures import PublishedFigure
 from raidlab.study.load import load_study_text
 from raidlab.study.units import format_bytes
 

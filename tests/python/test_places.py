@@ -36,5 +36,11 @@ def test_what_is_missing_has_the_line_of_what_encloses_it() -> None:
     assert line_of(lines, ("nowhere",)) is None
 
 
+def test_what_looks_like_an_end_of_line_or_of_a_text_is_none_in_a_comment() -> None:
+    for comment in ("# it's ''' one", '# and """ one', "# a\u2028b\u0085c", 'x = "a\u2028b"', 'x = \'# """\''):
+        lines = line_index(f"{comment}\n{TEXT}{comment}\n[end]\nkey = 1\n")
+        assert lines["array", 1, "policy", "parity_read"] == 11 and lines["end", "key"] == 16, comment
+
+
 def test_places_are_written_as_people_read_them() -> None:
     assert written(("array", 2, "tree")) == "array[2].tree"

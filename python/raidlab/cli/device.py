@@ -74,7 +74,7 @@ def show(device: Device, as_json: Json = False) -> None:
 
     from raidlab.devices import describe
     from raidlab.devices.catalogue import load
-    from raidlab.devices.published import published_figures
+    from raidlab.study.device_figures import published_figures
 
     # What is shown with a device has to be what its page would have.
     published_figures(load(device))
@@ -437,12 +437,12 @@ def _validate_again(device: str, target: str, destroy: Sequence[str], budget: st
     import sys
 
     from raidlab.devices.catalogue import load
-    from raidlab.devices.published import published_figures
     from raidlab.measure.fit.again import AgainRequest, ask_again
     from raidlab.measure.fit.held_out import as_situation
     from raidlab.measure.words import parse_with
     from raidlab.run.interrupt import StopFlag
     from raidlab.run.progress import progress_on
+    from raidlab.study.device_figures import published_figures
     from raidlab.study.units import TIME_ACCEPTED, parse_time_ns
 
     model = load(device)

@@ -14,7 +14,7 @@ import altair as alt
 
 from raidlab.devices.alone import PERCENTILES, SMALL_BYTES, Alone, alone
 from raidlab.devices.catalogue import DeviceFacts, describe, load, short_value
-from raidlab.devices.published import ComparedFigure, compare_published, published_figures
+from raidlab.devices.published import ComparedFigure, compare_published
 from raidlab.reading import Plain
 from raidlab.report.figures.chart import (
     Axes,
@@ -36,6 +36,7 @@ from raidlab.report.page import fill
 from raidlab.report.sections import shown
 from raidlab.results.provenance import version_facts
 from raidlab.study.device import DeviceModel, fit_warning
+from raidlab.study.device_figures import published_figures
 from raidlab.study.units import format_bytes
 
 _BAR = 22

@@ -9,73 +9,21 @@ Invariant: the figures are never handed to the engine; the model knows its param
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
-
-from pydantic import Field
 
 from raidlab.devices.alone import run_alone
 from raidlab.devices.catalogue import load
 from raidlab.errors import InputError
 from raidlab.reading import Plain
-from raidlab.study.device import FIGURES, DeviceModel
-from raidlab.study.places import Place, line_index
-from raidlab.study.table_file import Reporter, shown_file, text_of
-from raidlab.study.words import Bytes, Line, MomentNs, Name, Table, TimeNs
+from raidlab.study.device import DeviceModel
+from raidlab.study.device_figures import LEVELS, PublishedFigure, published_figures
 
 # Long enough that a write cache is full before anything is counted.
 _WARM_UP_REQUESTS = 4000
 _MEASURED_REQUESTS = 6000
 _LONG: Mapping[str, Plain] = {"warmup": {"requests": _WARM_UP_REQUESTS}, "measure": {"requests": _MEASURED_REQUESTS}}
-# How full the buckets of a throttle are.
-_LEVELS = ("full", "empty")
 _METRICS = {"MB/s": "throughput_mb_s", "IOPS": "iops", "ms": "response_time_ms_mean"}
-
-
-class AskedFor(Table):
-    """How long a device was asked."""
-
-    warmup: MomentNs = 0
-    """Before anything was counted."""
-    measure: TimeNs
-    """While it was."""
-
-    @property
-    def span(self) -> Mapping[str, Plain]:
-        """The same as a study has it."""
-        warmup: Plain = {"duration": f"{self.warmup}ns"} if self.warmup else {"requests": 0}
-        return {"warmup": warmup, "measure": {"duration": f"{self.measure}ns"}}
-
-
-class PublishedFigure(Table):
-    """A figure that was printed of a device."""
-
-    name: Name
-    """What it is, in the words of its source; each of a device has its own."""
-    value: Annotated[float, Field(gt=0)]
-    unit: Literal["MB/s", "IOPS", "ms"]
-    """Millions of bytes a second, requests a second, or their mean response time."""
-    source: Line
-    """Where it stands."""
-    read: Annotated[float, Field(ge=0, le=1)]
-    """The share of reads."""
-    size: Bytes
-    """Of a request."""
-    address: Literal["random", "sequential"]
-    span: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """The share of the device that is used, from its front."""
-    at: Literal["all", "front", "back"] = "all"
-    """Where a sequential stream runs: `front` and `all` from the first address, `back` over the last ones."""
-    depth: Annotated[int, Field(ge=1, le=1024)]
-    """Requests outstanding."""
-    initial: Literal["fresh", "filled", "steady", "full", "empty"] | None = None
-    """The state in which a flash drive was, or a throttle, where the device file begins in another one."""
-    turns: list[AskedFor] = []
-    """How long it was asked, each time from the beginning, where that makes a difference: of a cache that fills, or a
-    throttle's credit. The figure is that of all turns together; without any it is asked for long."""
-    tolerance_percent: Annotated[float, Field(gt=0, le=100)] = 10.0
-    """How far a model may be off."""
 
 
 @dataclass(frozen=True)
@@ -96,54 +44,10 @@ class ComparedFigure:
         return abs(self.error_percent) <= self.figure.tolerance_percent
 
 
-class _Sheet(Table):
-    """The figures of a device, so that a mistake in one is at the place that its file has it."""
-
-    published: list[PublishedFigure]
-    held_out: list[PublishedFigure]
-
-
-def published_figures(model: DeviceModel) -> list[PublishedFigure]:
-    """The figures that a device file prints or holds out; an `InputError` names every mistake in them."""
-    text = "" if model.file is None else text_of(model.file, "a device file (TOML)")
-    reporter = Reporter("" if model.file is None else shown_file(model.file), line_index(text))
-    sheet = reporter.validated(_Sheet, {key: list(getattr(model, key)) for key in FIGURES})
-    reporter.complain()
-    assert sheet is not None, "figures without a mistake are a sheet"
-    placed: list[tuple[Place, PublishedFigure]] = [
-        ((key, index), figure) for key in FIGURES for index, figure in enumerate(getattr(sheet, key))
-    ]
-    _check(placed, model, reporter)
-    reporter.complain()
-    return [figure for _, figure in placed]
-
-
-def _check(figures: Sequence[tuple[Place, PublishedFigure]], model: DeviceModel, reporter: Reporter) -> None:
-    """What a figure may not ask of this device."""
-    names = set()
-    for place, figure in figures:
-        if figure.name in names:
-            reporter.add((*place, "name"), "stands twice", figure.name, "a name of its own each")
-        names.add(figure.name)
-        if figure.size % model.sector_bytes or figure.size > model.capacity_bytes:
-            accepted = f"whole sectors of {model.sector_bytes} bytes, up to {model.capacity_bytes}"
-            reporter.add((*place, "size"), "is no request to this device", figure.size, accepted)
-        states = _states(model)
-        if figure.initial is not None and figure.initial not in states:
-            message = "is no state of this device"
-            reporter.add((*place, "initial"), message, figure.initial, ", ".join(states) or "no such key")
-
-
-def _states(model: DeviceModel) -> tuple[str, ...]:
-    """What a device may have behind it at the start."""
-    flash = ("fresh", "filled", "steady") if model.parameters["kind"] == "ssd" else ()
-    return (*flash, *(_LEVELS if model.parameters.get("throttle") else ()))
-
-
 def _in_state(parameters: dict[str, Plain], initial: str | None) -> dict[str, Plain]:
     """A device with this behind it."""
     buckets = parameters.get("throttle")
-    if initial in _LEVELS and isinstance(buckets, list):
+    if initial in LEVELS and isinstance(buckets, list):
         return parameters | {"throttle": [bucket | {"initial": initial} for bucket in buckets]}
     return parameters if initial is None else parameters | {"initial": initial}
 

@@ -17,12 +17,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raidlab.errors import InputError
 from raidlab.reading import Plain
 from raidlab.study.device import DEFAULT_SECTOR_BYTES, DeviceError, DeviceModel, load_device
+from raidlab.study.device_figures import published_figures, read_figures
 from raidlab.study.figure import StudyFigure
 from raidlab.study.find import device_names, did_you_mean, looks_like_path, nearest
 from raidlab.study.places import Place
 from raidlab.study.schema import Array, Compare
+from raidlab.study.table_file import Reporter
 from raidlab.study.target import Emulated, Live, Modelled
 from raidlab.study.tree import Tree
 from raidlab.study.units import format_bytes
@@ -241,12 +244,38 @@ def _check_twins(parts: ValidParts, report: Report) -> None:
             report((*place, "volume"), "does not go with twin_of: a twin is simulated", array.volume, "tree = '...'")
 
 
+@dataclass
+class _Inline(Reporter):
+    """Notes mistakes in a device that the study itself holds, at their places there."""
+
+    at: Place = ()
+    report: Report | None = None
+
+    def add(self, place: Place, message: str, value: object = None, accepted: str | None = None) -> None:
+        """Note a mistake."""
+        assert self.report is not None
+        self.report((*self.at, *place), message, value, accepted)
+
+
+def _check_figures(model: DeviceModel, device: object, place: Place, report: Report) -> None:
+    """Figures of a device are kept with a run, though nothing runs them: what stands there must be some."""
+    if model.file is None:
+        read_figures(model, _Inline("", {}, at=place, report=report))
+        return
+    try:
+        published_figures(model)
+    except InputError as error:
+        for problem in error.problems:
+            report(place, str(problem), device)
+
+
 def _load_devices(parts: ValidParts, file: Path, geometry: Geometry, report: Report) -> None:
     def load(device: str | Mapping[str, Plain] | None, place: Place, models: dict[str, DeviceModel], name: str) -> None:
         if device is None:
             return
         try:
-            models[name] = load_device(device, file)
+            model = models[name] = load_device(device, file)
+            _check_figures(model, device, (*place, "device"), report)
         except DeviceError as error:
             problem = error.problem
             if isinstance(device, str):

@@ -38,6 +38,8 @@ MOST_WATTS = 1000.0
 # G. Alvarez and A. Merchant, MASCOTS 2001).
 MOST_FIT_ERROR_PERCENT = 15.0
 KINDS = ("hdd", "ssd", "fixed", "empirical", "random")
+# Devices that are like one another, in a row.
+_MOST_ALIKE = 16
 
 # What the engine says of a value, in the words in which its reader says what it wanted.
 _WRONG_TYPE = re.compile(r"invalid (?:type|value|length): (.*), expected (?:an? )?(.*)")
@@ -188,11 +190,14 @@ def _completed(said: dict[str, Plain], beside: Path, file: Path | None, chain: t
     if other.resolve() in chain:
         way = " -> ".join(path.name for path in (*chain, other))
         raise _error(file, ("like",), f"comes back to itself ({way})", name, "a device that is like no other of these")
+    if len(chain) >= _MOST_ALIKE:
+        message = f"is like one that is like another, {len(chain)} times in a row"
+        raise _error(file, ("like",), message, name, f"at most {_MOST_ALIKE} times")
     base = _model(name, _completed(read_named(other), other, other, (*chain, other.resolve())), other, {})
     try:
         return like(said, base.parameters, name)
     except LikeError as error:
-        raise _error(file, (error.key,), error.message, error.value, error.accepted) from None
+        raise _error(file, _place(error.key), error.message, error.value, error.accepted) from None
 
 
 def _model(name: str, document: dict[str, Plain], file: Path | None, said: Mapping[str, Plain]) -> DeviceModel:

@@ -97,7 +97,7 @@ def explain(model: type[BaseModel], document: Mapping[str, Plain], error: Valida
         yield _explain_one(model, document, place, item)
 
 
-def truths_for_numbers(model: type[BaseModel], document: Mapping[str, Plain]) -> Iterator[Explanation]:
+def truths_for_numbers(model: type[BaseModel], document: Any) -> Iterator[Explanation]:
     """Each true and false of a document where a number is wanted, as which Pydantic takes them."""
     for place in _truths(document, ()):
         kinds = _kinds_at_key(model, document, place)
@@ -133,7 +133,9 @@ def _leaves(annotation: Any) -> Iterator[Any]:
     parts = get_args(annotation)
     if not parts or get_origin(annotation) is Literal:
         yield annotation
-    for part in parts[:1] if get_origin(annotation) is Annotated else parts:
+    if get_origin(annotation) in (Annotated, dict):
+        parts = parts[:1] if get_origin(annotation) is Annotated else parts[1:]
+    for part in parts:
         yield from _leaves(part)
 
 
@@ -290,12 +292,15 @@ def _place_in(document: Any, location: tuple[str | int, ...]) -> Place:
 def _tables_at(model: type[BaseModel], document: Any, place: Place) -> set[type[BaseModel]]:
     """What the table at a place may be, as far as its ``kind`` tells."""
     candidates: set[type[BaseModel]] = {model}
+    # What a table holds whose keys are names of anything.
+    by_name: set[type[BaseModel]] = set()
     current: Any = document
     for step in place:
         current = current[step]
         if isinstance(step, str):
             fields = [found.model_fields[step] for found in candidates if step in found.model_fields]
-            candidates = {inner for info in fields for inner in _models_in(info.annotation)}
+            candidates = by_name | {inner for info in fields for inner in _models_in(info.annotation)}
+            by_name = {inner for info in fields for inner in _models_by_name(info.annotation)}
     # The name of a kind stands for a table of it.
     kind = current.get("kind") if isinstance(current, dict) else current if isinstance(current, str) else None
     return {found for found in candidates if kind is not None and kind in _kinds(found)} or candidates
@@ -307,6 +312,13 @@ def _models_in(annotation: Any) -> set[type[BaseModel]]:
     if get_origin(annotation) in (list, Union, Annotated, types.UnionType):
         return {model for inner in get_args(annotation) for model in _models_in(inner)}
     return set()
+
+
+def _models_by_name(annotation: Any) -> set[type[BaseModel]]:
+    if get_origin(annotation) is dict:
+        return _models_in(get_args(annotation)[1])
+    inner = get_args(annotation) if get_origin(annotation) in (Union, Annotated, types.UnionType) else ()
+    return {model for part in inner for model in _models_by_name(part)}
 
 
 def _kinds(model: type[BaseModel]) -> tuple[Any, ...]:

@@ -88,8 +88,11 @@ def _without_other_speed(base: Mapping[str, Plain], said: Mapping[str, Plain]) -
     return {key: value for key, value in base.items() if key not in both or not any(word in said for word in both)}
 
 
-def _merged(base: Mapping[str, Plain], said: Mapping[str, Plain]) -> dict[str, Plain]:
-    """The tables of one with the keys that the other says in their place; what has another kind is replaced."""
+def _merged(base: Mapping[str, Plain], said: Mapping[str, Plain], within: str = "") -> dict[str, Plain]:
+    """The tables of one with the keys that the other says in their place; what has another kind is replaced.
+
+    ``within``: the keys of the tables around, each with a dot.
+    """
     merged = dict(base)
     for key, value in said.items():
         there = base.get(key)
@@ -98,9 +101,9 @@ def _merged(base: Mapping[str, Plain], said: Mapping[str, Plain]) -> dict[str, P
         if not isinstance(there, Mapping) or key == "scheduler" or key.endswith("skew"):
             continue
         if not isinstance(value, Mapping):
-            raise LikeError(key, "is not a table", value, "a table of keys")
+            raise LikeError(within + key, "is not a table", value, "a table of keys")
         if value.get("kind", there.get("kind")) == there.get("kind"):
-            merged[key] = _merged(there, value)
+            merged[key] = _merged(there, value, f"{within}{key}.")
     return merged
 
 

@@ -19,8 +19,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from raidlab.reading import Plain
+from raidlab.study.explain import truths_for_numbers
 from raidlab.study.find import did_you_mean, find_parameters, parameter_names
-from raidlab.study.places import Place
+from raidlab.study.places import Place, written
 from raidlab.study.table_file import read_named
 from raidlab.study.words import Line, Prose, Table, is_simulated
 
@@ -109,6 +110,8 @@ def load_parameters(name: str, beside: Path) -> Hardware:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(step) for step in first["loc"])
         raise ValueError(f"{file.name}: {place}: {first['msg']}") from None
+    for mistake in truths_for_numbers(ParameterFile, document):
+        raise ValueError(f"{file.name}: {written(mistake.place)}: {mistake.message}; accepted: {mistake.accepted}")
     lacking = [name for name, one in read.parameter.items() if (one.status == "fitted") != bool(one.to)]
     if lacking:
         raise ValueError(f"{file.name}: parameter.{lacking[0]}: `to` goes with status = 'fitted', and only with it")

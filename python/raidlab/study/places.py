@@ -13,10 +13,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from raidlab.reading import without_prose
+
 Place = tuple[str | int, ...]
 
 # Nothing is tried twice (`++`): a line of thousands of dots or spaces must cost no more than its length.
-_HEADER = re.compile(r"\s*+(\[\[?)([^\[\]]++)\]\]?\s*+(?:#.*)?$")
+_HEADER = re.compile(r"\s*+(\[\[?)([^\[\]]++)\]\]?\s*+$")
 _KEY = re.compile(r"""\s*+((?:"[^"]*+"|'[^']*+'|[A-Za-z0-9_.\s-])++)=""")
 
 
@@ -31,13 +33,8 @@ def line_index(text: str) -> dict[Place, int]:
     lines: dict[Place, int] = {}
     counts: dict[Place, int] = {}
     table: Place = ()
-    inside: str | None = None
-    for number, line in enumerate(text.splitlines(), start=1):
-        # Keys that appear within a multi-line string are prose, not keys.
-        if inside is not None:
-            if line.count(inside) % 2 == 1:
-                inside = None
-            continue
+    # What looks like a key within a comment or a text of several lines is prose.
+    for number, line in enumerate(without_prose(text).split("\n"), start=1):
         header = _HEADER.match(line)
         if header is not None:
             table = _enter(header.group(1) == "[[", _split(header.group(2)), counts)
@@ -46,9 +43,6 @@ def line_index(text: str) -> dict[Place, int]:
         key = _KEY.match(line)
         if key is not None:
             lines.setdefault(table + tuple(_split(key.group(1))), number)
-        for quote in ('"""', "'''"):
-            if line.count(quote) % 2 == 1:
-                inside = quote
     return lines
 
 

@@ -93,34 +93,38 @@ def read_claims(folder: Path) -> list[Claim]:
     if not file.is_file():
         return []
     rows = _rows(file)
-    lacking = [name for name in COLUMNS if rows and name not in rows[0]]
+    lacking = [name for name in COLUMNS if rows and name not in rows[0][1]]
     if lacking:
         raise _wrong(file, f"lacks the column '{lacking[0]}'")
-    claims = [Claim(**{name: (row[name] or "").strip() for name in COLUMNS}) for row in rows]
+    claims = [(line, Claim(**{name: (row[name] or "").strip() for name in COLUMNS})) for line, row in rows]
     seen: set[str] = set()
-    for line, claim in enumerate(claims, start=2):
+    for line, claim in claims:
         if claim.id in seen:
             raise _wrong(file, f"has the id '{claim.id}' twice", line)
         if claim.kind not in KINDS:
             raise _wrong(file, f"has the kind '{claim.kind}'; accepted: {', '.join(KINDS)}", line)
         seen.add(claim.id)
-    return claims
+    return [claim for _, claim in claims]
 
 
 def read_tables(folder: Path, pattern: str) -> list[PublishedTable]:
     """The tables in ``published/`` whose file names match a pattern, in the order of their names."""
     # Names alone are matched: a pattern leads to no other folder.
     files = sorted(file for file in folder.iterdir() if fnmatchcase(file.name, pattern)) if folder.is_dir() else []
-    return [PublishedTable(file.stem, _rows(file)) for file in files if file.name != CLAIMS]
+    return [PublishedTable(file.stem, [row for _, row in _rows(file)]) for file in files if file.name != CLAIMS]
 
 
-def _rows(file: Path) -> list[dict[str, str]]:
+def _rows(file: Path) -> list[tuple[int, dict[str, str]]]:
+    """Each row and the line at which it ends."""
     try:
-        rows = list(csv.DictReader(io.StringIO(read_text(file), newline="")))
+        reader = csv.DictReader(io.StringIO(read_text(file), newline=""))
+        columns, rows = reader.fieldnames or [], [(reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise _wrong(file, f"cannot be read: {why}") from None
-    for line, row in enumerate(rows, start=2):
+    if twice := [name for name in columns if columns.count(name) > 1]:
+        raise _wrong(file, f"has the column '{twice[0]}' twice")
+    for line, row in rows:
         if None in row or None in row.values():
             raise _wrong(file, "does not have as many fields as the first line", line)
     return rows

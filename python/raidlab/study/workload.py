@@ -263,7 +263,7 @@ class OpenLoop(Table):
     """How arrivals are spread; ``h2`` is bursty."""
     rates_per_s: Annotated[list[Rate], Field(min_length=1)]
     """The rates to run, in requests a second."""
-    cv2: Annotated[float, Field(gt=1)] | None = None
+    cv2: Annotated[float, Field(gt=1, le=1e6)] | None = None
     """For ``h2``: the squared coefficient of variation of the time between arrivals."""
 
 
