@@ -38,6 +38,12 @@ MOST_BITS = 128
 # be long; `tomllib` takes the square of their number.
 _PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
 _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MOST_DEPTH},}}", re.MULTILINE)
+# What is no key: comments and texts, each to its end, or that of the line or the file where it has none.
+_COMMENT_OR_TEXT = re.compile(
+    r'''#[^\n]*+|"""(?:[^"\\]|\\.|"(?!""))*+(?:"{3,5}|\Z)|"(?:[^"\\\n]|\\.)*+"?'''
+    r"""|'''(?:[^']|'(?!''))*+(?:'{3,5}|\Z)|'[^'\n]*+'?""",
+    re.DOTALL,
+)
 # What an editor of another system may begin a text with, to say that it is UTF-8.
 MARK = "\ufeff"
 # The escape of half a pair of UTF-16.
@@ -99,12 +105,32 @@ def toml(text: str) -> dict[str, Plain]:
 
     Raises `ValueError`.
     """
-    if _LONG_KEY.search(text):
+    if _LONG_KEY.search(text) and _LONG_KEY.search(without_prose(text, "x")):
         raise ValueError(_TOO_DEEP)
     document: dict[str, Plain] = _parsed(tomllib.loads, text)
     for key, value in document.items():
         _check_plain(key, value)
     return document
+
+
+def without_prose(text: str, word: str | None = None) -> str:
+    r"""A TOML text without its comments and texts of several lines, whose line ends stay; ``word``: for other texts.
+
+    Examples
+    --------
+    >>> without_prose('a = 1 # one\nb = \'\'\'\nc = 2\'\'\'')
+    "a = 1 \nb = ''\n"
+    """
+
+    def bare(found: re.Match[str]) -> str:
+        said = found[0]
+        if said[0] == "#":
+            return ""
+        if said[:3] in ('"""', "'''"):
+            return "''" + "\n" * said.count("\n")
+        return said if word is None else f"'{word}'"
+
+    return _COMMENT_OR_TEXT.sub(bare, text)
 
 
 def _check_plain(place: str, value: Any) -> None:

@@ -203,6 +203,8 @@ def test_results_on_the_command_line(analysis: Analysis, tmp_path: Path) -> None
     assert {row["n"] for row in rows} == {8}
     query = "SELECT 'nan'::DOUBLE AS a, 'inf'::FLOAT AS b, 1.5 AS c, 'text' AS d"
     assert json.loads(said("query", "last", query, "--json")) == [{"a": None, "b": None, "c": 1.5, "d": "text"}]
+    query = "SELECT [1.0, 'nan'::DOUBLE] AS a, {'x': ['inf'::FLOAT]} AS b, array_value('-inf'::DOUBLE) AS c"
+    assert json.loads(said("query", "last", query, "--json")) == [{"a": [1, None], "b": {"x": [None]}, "c": [None]}]
     assert said("query", analysis.run.folder.name, "SELECT 1 AS one").split() == ["one", "1"]
     assert str(tmp_path / "points.csv") in said("export", "last", "--to", str(tmp_path))
     for words in (["query", "last", "SELEKT"], ["show", "nosuch"], ["export", "last", "--format", "xls"]):

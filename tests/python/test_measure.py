@@ -20,6 +20,7 @@ import pytest
 
 from raidlab.analysis.checks import run_checks
 from raidlab.api import analyse, write_report
+from raidlab.cli.endings import say_cut_short
 from raidlab.measure.places import short_name
 from raidlab.results import load_run
 from raidlab.stats import LEAST_REPEATS, MOST_REPEATS
@@ -247,6 +248,16 @@ def test_a_kept_run_can_be_read_and_reported(file: Path, tmp_path: Path) -> None
         (["null", "--size", ""], 2, "--size: ''"),
         (["null", "--size", "table:4KiB=0"], 2, "--size: no weights to draw by"),
         (["null", "--rate", "100", "--arrival", "h2:cv2=0.5"], 2, "--arrival: 0.5: cv2: must be above 1"),
+        (
+            ["null", "--rate", "100", "--arrival", "h2:cv2=1e15"],
+            2,
+            "cv2: must be at most 1e+06",
+        ),
+        (
+            ["null", "--rate", "2", "--runtime", "400ms"],
+            2,
+            "2/s: is less than one request in the runtime of 400ms",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_measures_nothing(words: list[str], code: int, pattern: str, tmp_path: Path) -> None:
@@ -473,3 +484,13 @@ def test_btrfs_and_its_facts(loop: Callable[[str], str], tmp_path: Path) -> None
         assert "btrfs raid1, 2 of 2 members online, optimal" in " ".join(out.split())
     finally:
         subprocess.run(["umount", str(mounted)], check=False)
+
+
+def test_what_failed_is_told_where_nothing_had_been_measured_yet(capsys: pytest.CaptureFixture[str]) -> None:
+    say_cut_short("measurement", "failed", "the disk is gone", is_empty=True)
+    say_cut_short("measurement", "interrupted", None, is_empty=True)
+    assert capsys.readouterr().err.splitlines() == [
+        "the measurement failed; nothing had been measured yet",
+        "error: the disk is gone",
+        "the measurement was interrupted; nothing had been measured yet",
+    ]

@@ -941,6 +941,16 @@ def test_rules_that_are_of_whole_files_are_no_needs() -> None:
         need_of(need(workload=[{"study": "hauser1996"}]))
 
 
+@pytest.mark.parametrize("out", ["file", "file/below", "/proc/x"])
+def test_where_no_answer_can_be_written_nothing_is_simulated(out: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    words = ["recommend", "--devices", "4xhdd-7200", "--capacity", "1TB", "--workload", "quickstart"]
+    done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / out)])
+    assert isinstance(done.exception, InputError) and "--out: " in str(done.exception)
+    assert "no folder can be made there" in str(done.exception) and "simulating" not in done.output
+    assert (tmp_path / "file").read_text() == "precious"
+
+
 def test_the_time_left_follows_what_is_expected_by_now(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, told = iter([0.0, 10.0, 20.0, 30.0]), io.StringIO()
     monkeypatch.setattr("raidlab.run.progress.time.monotonic", lambda: next(clock))

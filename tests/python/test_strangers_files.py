@@ -28,6 +28,8 @@ from raidlab.errors import InputError
 from raidlab.formats.disksim.grammar import parse_file
 from raidlab.formats.fio.options import load_job_file
 from raidlab.formats.traces import trace_facts
+from raidlab.published.quantities import checked_measure
+from raidlab.published.quantities.kind import NotThereError
 from raidlab.published.rules.prices import load_prices
 from raidlab.published.scorecard.facts import load_facts, load_network
 from raidlab.report.export import EXPORTS
@@ -223,6 +225,15 @@ def test_a_directory_that_is_not_unicode_is_told_in_words(tmp_path: Path) -> Non
         done = raidlab(tmp_path, *words)
         assert done.returncode == 2 and "leads to a name that is not UTF-8" in done.stderr, done
     assert not list(odd.iterdir())
+
+
+def test_a_current_directory_that_is_gone_is_told_to_be(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    words = [sys.executable, "-m", "raidlab", "results", "list"]
+    code = f"import os, sys; os.rmdir('../gone'); os.execv(sys.executable, {words})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=gone, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("error: the current directory: cannot be found"), done
 
 
 def test_files_read_whole_have_a_bound(tmp_path: Path) -> None:
@@ -512,3 +523,55 @@ def test_a_digit_changed_in_the_parts_is_found(tmp_path: Path) -> None:
                 list(whole_lines(file))
     file.write_text('{"row": {"depth": 1}, "rank": [1]}\n', encoding="utf-8")
     assert len(list(whole_lines(file))) == 1
+
+
+def test_devices_that_are_like_one_another_are_counted(tmp_path: Path) -> None:
+    for number in range(1101):
+        (tmp_path / f"d{number}.toml").write_text(f'like = "./d{number + 1}.toml"\n')
+    (tmp_path / "d1101.toml").write_text('like = "hdd-7200"\n')
+    with pytest.raises(ValueError, match=r"like: './d16.toml': is like one that is like another, 16 times in a row"):
+        load_device("./d0.toml", tmp_path / "study.toml")
+    assert load_device("./d1090.toml", tmp_path / "study.toml").name == "./d1090.toml"
+
+
+@pytest.mark.parametrize("figures", ["published = [1]", "held_out = [{ kind = 'x' }]", "published = [{ value = nan }]"])
+def test_figures_of_a_device_are_told_before_a_run_keeps_them(figures: str, tmp_path: Path) -> None:
+    device = 'device = "hdd-7200-bare"'
+    assert device in SMALL_STUDY
+    inline = SMALL_STUDY.replace(device, f'device = {{ like = "hdd-7200", {figures} }}')
+    key = figures.partition(" ")[0]
+    assert f"sim.device.{key}[0]" in refusal(inline, tmp_path)
+    (tmp_path / "dev.toml").write_text(f'like = "hdd-7200"\n{figures}\n')
+    named = SMALL_STUDY.replace(device, 'device = "./dev.toml"')
+    assert f"sim.device: './dev.toml': {tmp_path}/dev.toml:2: {key}[0]" in refusal(named, tmp_path)
+
+
+def test_true_is_no_number_of_hardware_or_of_a_measure(tmp_path: Path) -> None:
+    said = 'name = "h"\n[parameter.n]\nvalue = true\nunit = "1"\nstatus = "assumed"\nwhy = "x"\n'
+    (tmp_path / "hw.parameters.toml").write_text(said)
+    with pytest.raises(ValueError, match=r"parameter\.n\.value: is not a number"):
+        load_parameters("./hw.parameters.toml", tmp_path / "study.toml")
+    measure = {"kind": "metric", "array": "a", "workload": "w", "metric": "iops"}
+    assert checked_measure({**measure, "at": {"depth": 1}})
+    for at in ({"depth": True}, {"ms": True, "percentile": 90}, {"ms": 1, "percentile": True}):
+        with pytest.raises(NotThereError, match=r"at\.\w+: is not a"):
+            checked_measure({**measure, "at": at})
+
+
+def test_results_of_others_are_read_as_they_stand(tmp_path: Path) -> None:
+    file, head = tmp_path / "others.csv", "controller,level,workload,depth,iops"
+    for text, said in (
+        (f"{head},iops\na,b,c,1,100,2\n", "has the column 'iops' twice"),
+        (f"{head}\na,b,c,1_0,100\n", "has a depth that is none"),
+        (f"{head}\na,b,c,10,1_000\n", "has a number of requests a second that is none"),
+        (f"{head}\na,b,c,\u0661,100\n", "has a depth that is none"),
+        (f"{head}\n\n\na,b,c,10\n", r"others\.csv:4: does not have as many fields"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError, match=said):
+            read_foreign(file)
+    file.write_text(f"{head}\na,b,c,10,.5e3\n")
+    assert [(row.depth, row.iops) for row in read_foreign(file)] == [(10, 500)]
+    (tmp_path / "table.csv").write_text("key,value,value\na,1,2\n")
+    with pytest.raises(InputError, match="has the column 'value' twice"):
+        read_tables(tmp_path, "table.csv")

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +81,11 @@ _MOVED_OPTIONS = {"run": {"--key"}, "measure": {"--key", "--lab"}}
 
 def _check_unicode(words: Sequence[str]) -> None:
     """Refuse names that are no Unicode, of the current directory too: they cannot be kept in a run, which is JSON."""
-    here = ""
-    with suppress(OSError):
+    try:
         here = str(Path.cwd())
+    except OSError as error:
+        message = f"cannot be found: {error.strerror}"
+        raise InputError.one("the current directory", message, accepted="one that is there") from None
     for place, word in (("the current directory", here), *zip(("raidlab", *words), words, strict=False)):
         where = place if place.startswith(("-", "the ")) else ""
         if not is_unicode(word):

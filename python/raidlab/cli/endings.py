@@ -22,11 +22,15 @@ if TYPE_CHECKING:
 _OF_SIGNAL = {"SIGHUP": EXIT_HUNG_UP, "SIGTERM": EXIT_TERMINATED}
 
 
-def say_cut_short(what: str, status: str, failure: str | None) -> None:
-    """Say that something did not get to its end, and what failed; nothing of what is complete."""
-    if status != "complete":
+def say_cut_short(what: str, status: str, failure: str | None, *, is_empty: bool = False) -> None:
+    """Say that something did not get to its end, and what failed; nothing of what is complete.
+
+    ``is_empty``: nothing had been measured by then.
+    """
+    if status != "complete" or is_empty:
         ended = "was interrupted" if status == "interrupted" else "failed"
-        say(f"the {what} {ended}; what was measured until then is shown above")
+        shown = "nothing had been measured yet" if is_empty else "what was measured until then is shown above"
+        say(f"the {what} {ended}; {shown}")
     if failure:
         say(f"error: {failure}")
 

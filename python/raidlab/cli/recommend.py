@@ -92,6 +92,7 @@ def recommend(
     from raidlab.cli.recommendation import print_recommendation
     from raidlab.recommend import load_need, make_recommendation, write_recommendation
     from raidlab.report.recommendation import write_recommendation_page
+    from raidlab.results.folder import check_out
     from raidlab.results.recommendation import recommendation_text
     from raidlab.run.progress import progress_on
     from raidlab.study.device import fit_warning
@@ -119,6 +120,8 @@ def recommend(
         loaded = load_need(Path(need), _changed(ask, seed, levels), _prices(prices))
     else:
         loaded = _from_flags(devices or [], workload or [], said, _changed(ask, seed, levels), prices)
+    if out is not None:
+        check_out(Path(out))
     answer = make_recommendation(loaded, quick=quick, progress=progress_on(sys.stderr))
     for index, model in enumerate(loaded.models):
         if (warning := fit_warning(loaded.device_name(index), model.fit)) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import json
+import math
 from contextlib import ExitStack
 from itertools import takewhile
 from pathlib import Path
@@ -77,8 +78,6 @@ def query(
     The table findings is worked out: what all checks say, as results show does. Checks has the engine's own alone.
     """
     import duckdb
-    import polars as pl
-    import polars.selectors as cs
 
     from raidlab.analysis.checks.run_with_findings import load_run
 
@@ -89,9 +88,7 @@ def query(
         said = " ".join(takewhile(str.strip, str(error).splitlines()))
         raise InputError.one("SQL", said, accepted=_SELECT) from None
     if as_json:
-        # JSON has neither infinities nor what is no number.
-        finite = frame.with_columns(pl.when(cs.float().is_finite()).then(cs.float()))
-        print(json.dumps(finite.to_dicts(), indent=2, default=_plain, allow_nan=False))
+        print(json.dumps(_finite(frame.to_dicts()), indent=2, default=_plain, allow_nan=False))
     else:
         _print_frame(frame)
 
@@ -131,6 +128,15 @@ def export(
     for file in written:
         print(file)
     raise typer.Exit(code_of(run_checks(analysis)))
+
+
+def _finite(value: Any) -> Any:
+    """An answer without infinities and what is no number, of which JSON has neither; in lists and structures, too."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> float | str:

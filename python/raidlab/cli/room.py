@@ -1,6 +1,6 @@
-"""Whether this process may have what any measurement needs: address space and threads.
+"""Whether this process may have what any measurement needs: address space, threads, open files.
 
-Libraries that cannot have them (OpenBLAS, jemalloc, Polars) warn, abort, or raise SIGINT as if somebody had pressed
+Libraries that cannot have them (OpenBLAS, jemalloc, Polars, V8) warn, abort, or raise SIGINT as if somebody had pressed
 Ctrl-C, each while it is being loaded. So it is tried beforehand, by taking as much and letting it go.
 """
 
@@ -17,10 +17,19 @@ _BYTES_PER_PROCESSOR = 64 << 20
 # V8's and our own among them: with two processors a run with its report has 19, a query 23.
 _THREADS_PER_PROCESSOR = 4
 _OWN_THREADS = 14
+# Open at once beside what is open now: figures need that many.
+_FILES = 20
 
 
 def make_sure_of_room() -> None:
-    """Try whether address space and threads can be had; what cannot is raised as Python itself would raise it later."""
+    """Try whether all of that can be had; what cannot is raised as Python itself would raise it later."""
+    opened: list[int] = []
+    try:
+        for _ in range(_FILES):
+            opened.append(os.open("/dev/null", os.O_RDONLY))
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
     processors = len(os.sched_getaffinity(0))
     try:
         mmap.mmap(

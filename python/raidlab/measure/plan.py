@@ -30,7 +30,7 @@ from raidlab.study.cell import Drive
 from raidlab.study.check import Geometry, chunk_sizes, count_leaves, writes
 from raidlab.study.schema import Study
 from raidlab.study.tree import Tree
-from raidlab.study.units import format_bytes
+from raidlab.study.units import format_bytes, parse_time_ns
 from raidlab.study.workload import Workload
 
 if TYPE_CHECKING:
@@ -110,7 +110,18 @@ def plan_of(asked: MeasureRequest, hosts: Hosts | None = None) -> tuple[LoadedSt
         load=asked.load,
         budget=asked.budget,
     )
+    _check_rates(loaded.study, asked.budget.runtime)
     return loaded, subjects
+
+
+def _check_rates(study: Study, runtime: str) -> None:
+    """Refuse a rate at which nobody is expected while it is measured: the first arrival is waited for, however long."""
+    least = 1e9 / parse_time_ns(runtime)
+    loads = [study.load, *(workload.load for workload in study.workload)]
+    rates = [rate for load in loads if load is not None and load.open is not None for rate in load.open.rates_per_s]
+    if too_low := [rate for rate in rates if rate < least]:
+        message = f"is less than one request in the runtime of {runtime}"
+        raise InputError.one("--rate", message, value=f"{too_low[0]:g}/s", accepted=f"{least:g}/s or more")
 
 
 def subjects_of(wanted: Sequence[TargetSpec], *, each: bool) -> list[ResultLine]:

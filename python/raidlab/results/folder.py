@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 import errno
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -74,16 +75,29 @@ def new_folder(base: Path, study: str) -> Path:
                 continue
             return folder
     except OSError as error:
-        raise InputError.one(
-            "--out",
-            f"no folder can be made there: {_no_directory(base) or error.strerror}",
-            value=f"'{base}'",
-            accepted="a directory that can be written, or one that can be made",
-        ) from None
+        raise _no_folder(base, _why_no_folder(base) or str(error.strerror)) from None
     raise InputError.one("--out", f"is full of runs of {study} of {date}", value=f"'{base}'")
 
 
-def _no_directory(path: Path) -> str | None:
+def check_out(base: Path) -> None:
+    """Refuse a directory that can neither be written nor made, before anything is done for what is to lie there."""
+    why = _why_no_folder(base)
+    there = next(place for place in (base, *base.absolute().parents) if place.exists())
+    try:
+        if why is None:
+            Path(tempfile.mkdtemp(prefix="raidlab-", dir=there)).rmdir()
+    except OSError as error:
+        why = f"'{there}': {error.strerror}"
+    if why is not None:
+        raise _no_folder(base, why)
+
+
+def _no_folder(base: Path, why: str) -> InputError:
+    accepted = "a directory that can be written, or one that can be made"
+    return InputError.one("--out", f"no folder can be made there: {why}", value=f"'{base}'", accepted=accepted)
+
+
+def _why_no_folder(path: Path) -> str | None:
     """What a path is, if it or one above it is there and no directory."""
     for place in (path, *path.parents):
         if place.is_dir():

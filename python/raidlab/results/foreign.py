@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,9 @@ OPTIONAL = ("source", "drives", "write_cache", "note")
 # What bears on requests a second and is seldom told.
 SETTINGS = {"source": "source", "drives": "drives", "write_cache": "write cache"}
 _UNKNOWN = ("", "unknown", "?")
+# Python takes more for numbers than anybody means: underscores, digits of other scripts.
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_NUMBER = re.compile(r"[0-9]*\.?[0-9]+([eE][+-]?[0-9]{1,4})?|[0-9]+\.")
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def read_foreign(file: Path) -> list[ForeignRow]:
 def _rows(file: Path, text: bytes) -> list[ForeignRow]:
     try:
         reader = csv.DictReader(io.StringIO(text.decode("utf-8-sig"), newline=""))
-        columns, rows = reader.fieldnames or [], list(reader)
+        columns, rows = reader.fieldnames or [], [(reader.line_num, row) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise _wrong(file, f"cannot be read: {error}", "a CSV file") from None
     accepted = f"the columns {', '.join(NEEDED)}, and perhaps {', '.join(OPTIONAL)}"
@@ -78,7 +82,9 @@ def _rows(file: Path, text: bytes) -> list[ForeignRow]:
     for name in columns:
         if name not in (*NEEDED, *OPTIONAL):
             raise _wrong(file, f"has a column '{name}'", accepted)
-    return [_row(file, line, row) for line, row in enumerate(rows, start=2)]
+        if columns.count(name) > 1:
+            raise _wrong(file, f"has the column '{name}' twice", accepted)
+    return [_row(file, line, row) for line, row in rows]
 
 
 def _row(file: Path, line: int, row: dict[str, str | None]) -> ForeignRow:
@@ -88,14 +94,9 @@ def _row(file: Path, line: int, row: dict[str, str | None]) -> ForeignRow:
     for name in ("controller", "level", "workload"):
         if not text[name]:
             raise _wrong(file, f"says no {name}", "a name", line)
-    try:
-        depth = int(text.pop("depth"))
-    except ValueError:
-        depth = 0
-    try:
-        iops = float(text.pop("iops"))
-    except ValueError:
-        iops = 0.0
+    said_depth, said_iops = text.pop("depth"), text.pop("iops")
+    depth = int(said_depth) if _WHOLE.fullmatch(said_depth) else 0
+    iops = float(said_iops) if _NUMBER.fullmatch(said_iops) else 0.0
     if depth < 1:
         raise _wrong(file, "has a depth that is none", "a whole number of at least 1", line)
     if not 0 < iops < float("inf"):

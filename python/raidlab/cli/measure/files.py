@@ -102,16 +102,14 @@ def files(
 
 
 def _print(plan: FilesPlan, outcome: FilesOutcome, signal_name: str | None, *, as_json: bool) -> int:
-    from raidlab.cli.terminal import printing, say
+    from raidlab.cli.terminal import printing
     from raidlab.measure.files import findings, reading_rows
 
     rows, found = reading_rows(outcome), findings(outcome)
-    if not rows:
-        say("interrupted; nothing had been measured yet")
-    else:
+    if rows:
         with printing():
             print(_json(plan, outcome, rows, found) if as_json else _table(outcome, rows, found))
-    say_cut_short("measurement", outcome.turns.status, outcome.turns.failure)
+    say_cut_short("measurement", outcome.turns.status, outcome.turns.failure, is_empty=not rows)
     return code_of_status(outcome.turns.status, signal_name, [check["verdict"] for check in found])
 
 

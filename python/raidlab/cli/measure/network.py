@@ -74,14 +74,12 @@ def network(
 
 
 def _print(outcome: NetworkOutcome, hosts: Hosts, signal_name: str | None, *, as_json: bool) -> int:
-    from raidlab.cli.terminal import printing, say
+    from raidlab.cli.terminal import printing
 
-    if not outcome.rows:
-        say("interrupted; nothing had been measured yet")
-    else:
+    if outcome.rows:
         with printing():
             print(_json(outcome, hosts) if as_json else _table(outcome))
-    say_cut_short("measurement", outcome.status, outcome.failure)
+    say_cut_short("measurement", outcome.status, outcome.failure, is_empty=not outcome.rows)
     return code_of_status(outcome.status, signal_name, [check["verdict"] for check in outcome.checks])
 
 

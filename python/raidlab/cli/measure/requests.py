@@ -284,7 +284,7 @@ def _print(run: Run, *, as_json: bool, kept: bool) -> int:
     from raidlab.cli.terminal import printing, say
 
     if run.cells.is_empty():
-        say("interrupted; nothing had been measured yet")
+        say_cut_short("measurement", run.facts["status"], run.facts["failure"], is_empty=True)
         return exit_code(run, [])
     analysis = Analysis(run)
     findings = run_checks(analysis)

@@ -101,16 +101,14 @@ def streams(
 
 
 def _print(plan: StreamsPlan, turns: Turns[str, StreamsResult], signal_name: str | None, *, as_json: bool) -> int:
-    from raidlab.cli.terminal import printing, say
+    from raidlab.cli.terminal import printing
     from raidlab.measure.streams import stream_rows, streams_checks
 
     rows, checks = stream_rows(turns), streams_checks(turns)
-    if not rows:
-        say("nothing had been measured yet")
-    else:
+    if rows:
         with printing():
             print(_json(plan, turns, rows, checks) if as_json else _table(rows, checks))
-    say_cut_short("measurement", turns.status, turns.failure)
+    say_cut_short("measurement", turns.status, turns.failure, is_empty=not rows)
     return code_of_status(turns.status, signal_name, [check["verdict"] for check in checks])
 
 

@@ -38,6 +38,7 @@ from raidlab.published.quantities import (
     where,
 )
 from raidlab.published.quantities.kind import Kind, Need, NotThereError, Reading, Source, WrongKeyError
+from raidlab.study.explain import truths_for_numbers
 from raidlab.study.find import nearest
 from raidlab.study.mapping import QUANTITIES, Quantities
 from raidlab.study.table_file import read_table
@@ -78,10 +79,13 @@ def checked_measure(measure: Mapping[str, object]) -> tuple[Kind, Table]:
         named = str(measure.get("kind"))
         raise NotThereError(f"a measure's kind is '{named}'; accepted: {nearest(named, KINDS)}")
     try:
-        return kind, kind.keys.model_validate(keys)
+        found = kind.keys.model_validate(keys)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise WrongKeyError(kind.kind, ".".join(map(str, first["loc"])), first["msg"]) from None
+    for mistake in truths_for_numbers(kind.keys, keys):
+        raise WrongKeyError(kind.kind, ".".join(map(str, mistake.place)), mistake.message)
+    return kind, found
 
 
 def check_measures(folder: Path) -> None:
