@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +16,9 @@ from raidlab.cli.app import app
 from raidlab.errors import InputError
 from raidlab.published.quantities import KINDS, Reading, Source
 from raidlab.published.quantities.kind import Kind
-from raidlab.published.rules import choice_json, choice_text, load_choice, load_prices, make_choice
+from raidlab.published.rules import choice_json, choice_text, load_choice, load_prices, make, make_choice
 from raidlab.published.rules.make import CandidateFigures, Turn, _level_words
-from raidlab.published.rules.plan import Rule
+from raidlab.published.rules.plan import ChoicePlan, Rule
 from raidlab.published.rules.text import turn_lines
 from raidlab.results import Run, load_run
 from raidlab.study import load_study
@@ -389,3 +390,52 @@ def test_the_rules_of_a_study_are_not_asked_of_a_run_of_another(run: Run) -> Non
     result = CliRunner().invoke(app, ["study", "choice", "hauser1996", "--run", str(run.folder)])
     assert "is a run of 'choose'; accepted: a run of 'hauser1996'" in str(result.exception)
     assert files() == before, "its report is still its own"
+
+
+_SMALL = """title = "t"
+[candidate]
+a = { array = "raid0" }
+b = { array = "raid1" }
+[figure.f0]
+title = "x"
+want = "least"
+measure = { kind = "metric", metric = "iops", workload = "w", at = { depth = 4 } }
+"""
+
+
+def _plan(text: str, folder: Path) -> ChoicePlan:
+    (folder / "choice.toml").write_text(text)
+    return load_choice(folder / "study.toml")
+
+
+def _next(name: str, value: str) -> str:
+    return f'[figure.{name}]\ntitle = "x"\nwant = "least"\nvalue = "{value}"\n'
+
+
+def test_figures_that_are_made_of_the_two_before_them_are_worked_out_once_each(tmp_path: Path) -> None:
+    fibonacci = "".join(_next(f"f{n}", f"f{n - 1} + f{max(0, n - 2)} * p") for n in range(1, 60))
+    plan = _plan(f"{_SMALL}{fibonacci}[price]\np = 1\n", tmp_path)
+    before = time.process_time()
+    assert plan.leading_to("f59") == [f"f{n}" for n in range(60)] and plan.prices_into("f59") == ["p"]
+    assert plan.leading_to("f1") == ["f0", "f1"] and plan.prices_into("f0") == []
+    measured = {name: {"f0": Reading(value)} for name, value in (("a", 1.0), ("b", 2.0))}
+    assert make._turns(plan, measured, plan.price) == []
+    assert not make._depends(plan, "f59", lambda _plan, name: name == "f60")
+    assert time.process_time() - before < 10
+
+
+def test_what_could_not_be_worked_out_in_seconds_is_refused(tmp_path: Path) -> None:
+    chain = _SMALL + "".join(_next(f"f{n}", f"f{n - 1}") for n in range(1, 1500))
+    prices = "[price]\n" + "".join(f"p{n} = 1\n" for n in range(150))
+    each = _SMALL + "".join(_next(f"g{n}", f"f0 / p{n}") for n in range(150)) + prices
+    every = _SMALL + "".join(_next(f"g{n}", " + ".join(f"p{p}" for p in range(150))) for n in range(150)) + prices
+    assert _plan(each, tmp_path)
+    for text, said in ((chain, "has too many figures"), (every, "need too many steps for other prices")):
+        with pytest.raises(InputError, match=rf"choice\.toml: figure: \d+: {said}.*; accepted: at most \d+"):
+            _plan(text, tmp_path)
+
+
+def test_a_price_that_bears_the_name_of_a_later_figure_leads_to_no_circle(tmp_path: Path) -> None:
+    plan = _plan(_SMALL + _next("g", "h * f0") + _next("h", "g") + "[price]\nh = 2\n", tmp_path)
+    assert plan.leading_to("g") == ["f0", "g"] and plan.leading_to("h") == ["f0", "g", "h"]
+    assert make._depends(plan, "h", make._is_priced)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import math
@@ -9,13 +10,14 @@ import os
 import random
 import tomllib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -372,6 +374,64 @@ def test_what_no_fit_has_kept_is_refused(known: FittedDevice, tmp_path: Path) ->
         probe.write_bytes(content)
         status, _, errors = command("device", "fit", "--from", probe)
         assert (status, "holds no measurements" in " ".join(errors.split())) == (2, True), errors
+
+
+# One row, or all where it is None.
+@pytest.mark.parametrize(
+    ("column", "value", "row"),
+    [
+        ("depth", None, 3), ("depth", -(1 << 63), None), ("depth", (1 << 63) - 1, None), ("mean_of_all_ns", None, 3),
+        ("mean_ns", -0.0, 3), ("mean_ns", float("nan"), None), ("mean_of_all_ns", -1.0, None), ("span", -0.0, 2),
+        ("place", "mechanics", None), ("span", None, 3), ("span", float("inf"), 3), ("count", [1] * 999, 3),
+        ("value_ns", [-1], 3), ("reads", float("nan"), 3), ("reads", -1.0, 3), ("arrivals", None, 3),
+        ("section", "other", 3), ("section", None, 3), ("elapsed_ns", 0, 3), ("requests", 0, None), ("turn", -1, 3),
+        ("processor_share", float("nan"), 3), ("warmup_ns", -1, 3), ("place", "rewrite", None),
+    ],
+)  # fmt: skip
+def test_rows_that_no_fit_has_measured_are_refused_in_words(
+    column: str, value: object, row: int | None, known: FittedDevice, tmp_path: Path
+) -> None:
+    assert known.kept is not None
+    rows = pl.read_parquet(io.BytesIO(known.kept.parquet())).to_dicts()
+    turns = [at for at, one in enumerate(rows) if one["section"] == "turn"]
+    for at in turns if row is None else turns[row : row + 1]:
+        rows[at][column] = value
+    status, text, errors = _fit_of_rows(known, rows, tmp_path)
+    assert (status, text) == (2, ""), errors
+    told = " ".join(errors.split())
+    assert "--from: " in told and "holds no measurements of a fit (" in told
+    assert f": {column}" in told or "times are damaged" in told or "is no write" in told, told
+
+
+def _fit_of_rows(known: FittedDevice, rows: list[dict[str, object]], tmp_path: Path) -> tuple[int, str, str]:
+    assert known.kept is not None
+    table, meta = pl.read_parquet_schema(io.BytesIO(known.kept.parquet())), json.dumps(asdict(known.kept.facts))
+    probe = tmp_path / "probe.parquet"
+    pl.DataFrame(rows, schema=table).write_parquet(probe, metadata={"raidlab.fit": meta})
+    return command("device", "fit", "--from", probe, "--kind", "table")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_that_are_whole_but_not_those_of_a_fit_are_fitted_or_refused_in_words(
+    seed: int, known: FittedDevice, tmp_path: Path
+) -> None:
+    assert known.kept is not None
+    rng = random.Random(seed)
+    rows = pl.read_parquet(io.BytesIO(known.kept.parquet())).to_dicts()
+    turns = [one for one in rows if one["section"] == "turn"]
+    odd: dict[str, list[object]] = {
+        "op": ["read", "write", "mixed"], "place": ["random", "sequential"], "depth": [1, 2, 65536],
+        "size_bytes": [1, 4096, 1 << 30], "held_out": [True, False], "arrivals": [True, False],
+        "reads": [None, 0.0, 1.0], "span": [1.0, 1e-300],
+        "mean_ns": [1e-300, 1e17], "elapsed_ns": [1, 1 << 60], "requests": [1, 1 << 60],
+    }  # fmt: skip
+    for _ in range(rng.randint(1, 4)):
+        column = rng.choice(sorted(odd))
+        for one in turns if rng.random() < 0.5 else [rng.choice(turns)]:
+            one[column] = rng.choice(odd[column])
+    kept = rng.sample(turns, rng.randint(1, len(turns))) if rng.random() < 0.5 else rows
+    status, _, errors = _fit_of_rows(known, kept, tmp_path)
+    assert status in (0, 2) and "Traceback" not in errors, (seed, errors)
 
 
 def test_arrays_of_it_are_predicted(known: FittedDevice, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import statistics
 import warnings
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from raidlab.study.form import Kind, kind_of, shortened
@@ -318,6 +319,7 @@ class Relation:
         return [allowed - (first - second), allowed + (first - second)]
 
 
+@lru_cache(maxsize=1024)
 def read(text: str) -> Expression:
     """Read an expression; a `ValueError` says what of it is not understood."""
     if len(text) > _LONGEST:

@@ -62,6 +62,7 @@ from raidlab.measure.fit.timed import TimedModel, TimedSubject, TimedTarget, sec
 from raidlab.measure.places import Place, TargetSpec, single_target
 from raidlab.measure.plan import DIRECT, ResultLine
 from raidlab.reading import Plain
+from raidlab.results.damage import first_line
 from raidlab.run.interrupt import StopFlag, catching_signals
 from raidlab.run.kernel_facts import Sources
 from raidlab.run.progress import Progress, Silent
@@ -248,7 +249,16 @@ def _not_stored(place: Place) -> Iterator[str]:
 
 
 def fit_kept(kept: KeptMeasurements, kind: FitKind = "auto", name: str = "") -> FittedDevice:
-    """Fit again from what was kept, with nothing measured."""
+    """Fit again from what was kept, with nothing measured; `InputError` where nothing can be fitted to it."""
+    try:
+        return _fit_again(kept, kind, name)
+    except (ArithmeticError, LookupError, TypeError, ValueError, CellFailedError) as error:
+        # What is whole row by row need not be what a fit has asked for, and what is computed of it may be anything.
+        message = f"holds nothing that a device could be fitted to ({first_line(error)})"
+        raise InputError.one("--from", message, accepted="a file that 'raidlab device fit --keep' wrote") from error
+
+
+def _fit_again(kept: KeptMeasurements, kind: FitKind, name: str) -> FittedDevice:
     facts = replace(kept.facts, name=name or kept.facts.name)
     of_disk = KeptTimed(facts.capacity_bytes, kept.mechanics) if kept.mechanics else None
     if kind == "hdd" and (of_disk is None or facts.budget_ns < LEAST_HDD_NS):

@@ -13,29 +13,34 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 import numpy as np
 import polars as pl
+from pydantic import Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from raidlab.errors import CellFailedError, InputError
 from raidlab.histogram import Histogram
 from raidlab.measure.fit.buckets import Drain
-from raidlab.measure.fit.situations import Op, Situation
+from raidlab.measure.fit.situations import Op, Placing, Situation
 from raidlab.measure.fit.table import Sample
 from raidlab.measure.fit.timed import Numbers, TimedRequests, TimedSubject
 from raidlab.reading import json_value, read_bytes
 from raidlab.results.damage import first_line, refused_in_words
 from raidlab.results.parquet import decoded_size
+from raidlab.study.words import MOST_IN_FLIGHT
 
 _META = "raidlab.fit"
 # A disk's mechanics take some 20,000 reads, loops a few hundred times a turn.
 _MOST_BYTES, _MOST_DECODED, _MOST_ROWS = 64 << 20, 512 << 20, 100_000
 Section = Literal["turn", "mechanics", "buckets", "drain"]
+# Nanoseconds, bytes and requests are counted in 63 bits, and none of them comes near.
+_BEYOND = 1 << 60
 _LISTS = pl.List(pl.Int64)
 _SCHEMA = pl.Schema(
     {
@@ -63,6 +68,61 @@ _SCHEMA = pl.Schema(
         "failed": pl.String(),
     }
 )
+
+
+_Count = Annotated[int, Field(ge=1, le=_BEYOND)]
+_OrNone = Annotated[int, Field(ge=0, le=_BEYOND)]
+_TimeNs = Annotated[float, Field(gt=0, le=_BEYOND)]
+_RequestBytes = Annotated[int, Field(ge=1, le=1 << 30)]
+_AtNs = list[Annotated[float, Field(ge=-_BEYOND, le=_BEYOND)]]
+
+
+class _TurnRow(TypedDict):
+    """A turn of a situation."""
+
+    section: Literal["turn"]
+    op: Op
+    place: Placing
+    size_bytes: _RequestBytes
+    depth: Annotated[int, Field(ge=0, le=MOST_IN_FLIGHT)]
+    held_out: bool
+    arrivals: bool
+    span: Annotated[float, Field(gt=0, le=1)]
+    reads: NotRequired[Annotated[float, Field(ge=0, le=1)]]
+    turn: _OrNone
+    requests: _Count
+    elapsed_ns: _Count
+    mean_ns: _TimeNs
+    mean_of_all_ns: _TimeNs
+    processor_share: Annotated[float, Field(ge=0, le=1 << 20)]
+    warmup_ns: _OrNone
+    value_ns: Annotated[list[_OrNone], Field(min_length=1)]
+    count: list[_Count]
+
+
+class _DrainRow(TypedDict):
+    """What was done in each second at the end."""
+
+    section: Literal["drain"]
+    requests: _OrNone
+    elapsed_ns: _OrNone
+    value_ns: list[_Count]
+    count: list[_OrNone]
+
+
+class _ListRow(TypedDict):
+    """Requests that were asked one after another; either their times or why they failed."""
+
+    section: Literal["mechanics", "buckets"]
+    op: Op
+    size_bytes: _RequestBytes
+    offset_bytes: list[_OrNone]
+    begin_ns: NotRequired[_AtNs]
+    end_ns: NotRequired[_AtNs]
+    failed: NotRequired[str]
+
+
+_ROWS: TypeAdapter[Any] = TypeAdapter(Annotated[_TurnRow | _DrainRow | _ListRow, Field(discriminator="section")])
 
 
 @dataclass(frozen=True)
@@ -124,20 +184,32 @@ class KeptMeasurements:
                 if table.schema != _SCHEMA:
                     raise ValueError("has other columns")
             found = cls(facts)
-            for row in table.iter_rows(named=True):
-                if row["section"] == "turn":
-                    found.samples.append(_sample_of_row(row))
-                elif row["section"] == "drain":
-                    found.drain = _drain_of_row(row)
-                else:
-                    (found.mechanics if row["section"] == "mechanics" else found.buckets).append(_list_of_row(row))
-        except (ValueError, TypeError) as error:
+            for number, row in enumerate(table.iter_rows(named=True)):
+                found._take(number, row)
+        except (ValueError, TypeError, OverflowError) as error:
             message = f"holds no measurements of a fit ({first_line(error)})"
             accepted = "a file that 'raidlab device fit --keep' wrote"
             raise InputError.one("--from", message, value=f"'{file}'", accepted=accepted) from None
         if not found.samples:
             raise InputError.one("--from", "holds no turn of any situation", value=f"'{file}'")
         return found
+
+    def _take(self, number: int, row: Mapping[str, object]) -> None:
+        """Put in what a row says; a `ValueError` where that is nothing that a fit has measured."""
+        try:
+            found = _ROWS.validate_python({key: value for key, value in row.items() if value is not None})
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(str(step) for step in first["loc"][1:3]) or "section"
+            raise ValueError(f"row {number}: {where}: {first['msg']}") from None
+        if len(found.get("value_ns", ())) != len(found.get("count", ())):
+            raise ValueError(f"row {number}: times are damaged")
+        if found["section"] == "turn":
+            self.samples.append(_sample_of_row(found))
+        elif found["section"] == "drain":
+            self.drain = _drain_of_row(found)
+        else:
+            (self.mechanics if found["section"] == "mechanics" else self.buckets).append(_list_of_row(found))
 
 
 @dataclass
@@ -210,12 +282,14 @@ def _row_of_sample(one: Sample) -> dict[str, object]:
 _SAMPLE_KEYS = ("turn", "requests", "elapsed_ns", "mean_ns", "mean_of_all_ns", "processor_share", "warmup_ns")
 
 
-def _sample_of_row(row: dict[str, object]) -> Sample:
-    situation = Situation(**{one.name: row[one.name] for one in fields(Situation)})  # type: ignore[arg-type]
-    times = Histogram.of({"value_ns": row["value_ns"], "count": row["count"]})  # type: ignore[typeddict-item]
-    if situation.op not in ("read", "write", "mixed") or not times.total:
-        raise ValueError("a turn is damaged")
-    return Sample(situation=situation, times=times, **{key: row[key] for key in _SAMPLE_KEYS})  # type: ignore[arg-type]
+def _sample_of_row(row: _TurnRow) -> Sample:
+    situation = Situation(**{one.name: row[one.name] for one in fields(Situation) if one.name in row})  # type: ignore[literal-required]
+    if situation.place == "rewrite" and situation.op != "write":
+        raise ValueError("what is written where it was read is no write")
+    if not situation.depth and not situation.arrivals:
+        raise ValueError("a closed loop has a depth of 0")
+    times = Histogram.of({"value_ns": row["value_ns"], "count": row["count"]})
+    return Sample(situation=situation, times=times, **{key: row[key] for key in _SAMPLE_KEYS})  # type: ignore[literal-required]
 
 
 def _row_of_drain(one: Drain) -> dict[str, object]:
@@ -224,11 +298,11 @@ def _row_of_drain(one: Drain) -> dict[str, object]:
     return counted | {"section": "drain", "value_ns": list(one.end_ns), "count": list(one.requests)}
 
 
-def _drain_of_row(row: dict[str, object]) -> Drain:
-    ends, counts = (tuple(int(value) for value in np.array(row[key])) for key in ("value_ns", "count"))
-    if len(ends) != len(counts) or any(later <= earlier for earlier, later in pairwise((0, *ends))):
+def _drain_of_row(row: _DrainRow) -> Drain:
+    ends = tuple(row["value_ns"])
+    if any(later <= earlier for earlier, later in pairwise((0, *ends))):
         raise ValueError("what was asked on at the end is damaged")
-    return Drain(int(str(row["requests"])), int(str(row["elapsed_ns"])), ends, counts)
+    return Drain(row["requests"], row["elapsed_ns"], ends, tuple(row["count"]))
 
 
 def _row_of_list(section: Section, one: KeptList) -> dict[str, object]:
@@ -240,14 +314,14 @@ def _row_of_list(section: Section, one: KeptList) -> dict[str, object]:
     return row | {"begin_ns": one.answer.begin_ns.tolist(), "end_ns": one.answer.end_ns.tolist()}
 
 
-def _list_of_row(row: dict[str, object]) -> KeptList:
+def _list_of_row(row: _ListRow) -> KeptList:
     offsets = np.array(row["offset_bytes"], dtype=np.int64)
     answer: TimedRequests | str
-    if row["failed"] is not None:
-        answer = str(row["failed"])
+    if "failed" in row:
+        answer = row["failed"]
     else:
-        begin, end = (np.array(row[key], dtype=np.float64) for key in ("begin_ns", "end_ns"))
-        if not len(begin) == len(end) == len(offsets):
+        begin, end = (np.array(row.get(key, ()), dtype=np.float64) for key in ("begin_ns", "end_ns"))
+        if not len(begin) == len(end) == len(offsets) or not (begin <= end).all():
             raise ValueError("a list of requests is damaged")
         answer = TimedRequests(offsets, begin, end)
-    return KeptList(row["op"], int(str(row["size_bytes"])), offsets, answer)  # type: ignore[arg-type]
+    return KeptList(row["op"], row["size_bytes"], offsets, answer)

@@ -189,10 +189,12 @@ def _worked_out(
 
 
 def _first(rows: list[CandidateFigures], figure: str, want: str) -> str | None:
-    if want == "neither":
-        return None
-    known = [(value, row.name) for row in rows if (value := row.value(figure)) is not None]
-    if not known:
+    return _foremost([(value, row.name) for row in rows if (value := row.value(figure)) is not None], want)
+
+
+def _foremost(known: Sequence[tuple[float, str]], want: str) -> str | None:
+    """Of values with their names, the name of the best; None where there is none, or neither end is better."""
+    if want == "neither" or not known:
         return None
     return (min if want == "least" else max)(known, key=lambda pair: pair[0])[1]
 
@@ -318,19 +320,18 @@ def _turns(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], pric
     """For every figure that prices go into: how far each price may move before another candidate is first."""
     repeats = _repeats(measured)
     found = []
-    for figure, spec in plan.figure.items():
-        first = _first(_rows(plan, measured, prices), figure, spec.want)
-        if first is None or not _depends(plan, figure, _is_priced):
-            continue
-        for price in plan.price:
+    for figure in plan.figure:
+        into = plan.prices_into(figure)
+        first = _leader(plan, measured, prices, figure, into[0])(1.0) if into and into[0] in prices else None
+        for price in into if first is not None else ():
             for direction in (FARTHEST, 1 / FARTHEST):
-                turn = turn_of(_leader(plan, measured, prices, figure, price), first, direction)
+                turn = turn_of(_leader(plan, measured, prices, figure, price), str(first), direction)
                 if turn is None:
                     continue
-                each = [turn_of(_leader(plan, one, prices, figure, price), first, direction) for one in repeats]
+                each = [turn_of(_leader(plan, one, prices, figure, price), str(first), direction) for one in repeats]
                 logs = [math.log(one[0]) for one in each if one is not None and one[1] == turn[1]]
                 low, high = place_of(logs, math.log)[1:] if len(logs) == len(repeats) > 1 else (None, None)
-                found.append(Turn(figure, price, turn[0], first, turn[1], low, high))
+                found.append(Turn(figure, price, turn[0], str(first), turn[1], low, high))
     return found
 
 
@@ -342,12 +343,30 @@ def _leader(
     price: str,
 ) -> Callable[[float], str | None]:
     """Who is first by a figure where a price is so many times what it is."""
+    way, want = [(name, plan.figure[name].value) for name in plan.leading_to(figure)], plan.figure[figure].want
 
     def leader(factor: float) -> str | None:
         dearer = {**prices, price: prices[price] * factor}
-        return _first(_rows(plan, measured, dearer), figure, plan.figure[figure].want)
+        known = []
+        for name, candidate in plan.candidate.items():
+            values = {**dearer, **candidate.numbers, **{key: one.value for key, one in measured[name].items()}}
+            value = None
+            for key, text in way if measured[name] else ():
+                value = values.get(key) if text is None else _value(text, values)
+                values.update({key: value} if value is not None else {})
+            if value is not None:
+                known.append((value, name))
+        return _foremost(known, want)
 
     return leader
+
+
+def _value(text: str, values: Mapping[str, float]) -> float | None:
+    expression = read(text)
+    try:
+        return float(expression.value(values)) if expression.names <= values.keys() else None
+    except ValueError:
+        return None
 
 
 def _repeats(measured: Mapping[str, Mapping[str, Reading]]) -> list[dict[str, dict[str, Reading]]]:
@@ -366,9 +385,7 @@ def _repeats(measured: Mapping[str, Mapping[str, Reading]]) -> list[dict[str, di
 
 def _depends(plan: ChoicePlan, figure: str, on: Callable[[ChoicePlan, str], bool]) -> bool:
     """Whether something goes into a figure, be it by way of others."""
-    text = plan.figure[figure].value
-    names = read(text).names if text is not None else frozenset[str]()
-    return on(plan, figure) or any(_depends(plan, name, on) for name in names if name in plan.figure)
+    return any(on(plan, name) for name in plan.leading_to(figure))
 
 
 def _is_priced(plan: ChoicePlan, figure: str) -> bool:

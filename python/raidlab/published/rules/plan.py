@@ -22,10 +22,14 @@ from raidlab.study.find import did_you_mean, nearest
 from raidlab.study.mapping import check_expression
 from raidlab.study.places import Place
 from raidlab.study.table_file import Reporter, read_table
-from raidlab.study.words import Line, Name, Prose, Table
+from raidlab.study.words import Line, Name, Positive, Prose, Table
 
 CHOICE = "choice.toml"
 _UNKNOWN = "is not known"
+# Of the five studies one has a plan: 15 candidates, 16 figures, 10 rules; its prices take 900 steps.
+_MOST_FIGURES = 256
+_MOST_CELLS = 1 << 20
+_MOST_EFFORT = 1 << 13
 
 
 class Candidate(Table):
@@ -107,7 +111,7 @@ class ChoicePlan(Table):
     """What prices are in."""
     dated: Line = ""
     """When they held."""
-    price: dict[str, float] = {}
+    price: dict[str, Positive] = {}
     """The study's own prices, and what goes with them; a user's file replaces them by name."""
     called: dict[str, Line] = {}
     """Of prices: what costs so much, in words. What has none, such as a number of disks, is said by its name."""
@@ -119,6 +123,24 @@ class ChoicePlan(Table):
     """The time of several tasks."""
     rule: list[Rule] = []
     """The rules, in their order."""
+
+    def leading_to(self, figure: str) -> list[str]:
+        """The figures that go into one, be it by way of others, in the order of working out; itself last."""
+        before = list(self.figure)
+        wanted = {figure}
+        for at in range(before.index(figure), -1, -1):
+            if before[at] in wanted:
+                wanted |= _names(self.figure[before[at]]).intersection(before[:at])
+        return [name for name in before[: before.index(figure) + 1] if name in wanted]
+
+    def prices_into(self, figure: str) -> list[str]:
+        """The prices that go into a figure, be it by way of others."""
+        names = {name for leading in self.leading_to(figure) for name in _names(self.figure[leading])}
+        return [price for price in self.price if price in names]
+
+
+def _names(figure: ChoiceFigure) -> frozenset[str]:
+    return frozenset() if figure.value is None else read(figure.value).names
 
 
 def has_choice(study_file: Path) -> bool:
@@ -135,6 +157,8 @@ def load_choice(study_file: Path) -> ChoicePlan:
     plan, reporter = read_table(file, ChoicePlan)
     _known(("called",), plan.called, plan.price, reporter)
     _check_figures(plan, reporter)
+    if not reporter.problems:
+        _check_effort(plan, reporter)
     for index, rule in enumerate(plan.rule):
         _check_rule(("rule", index), rule, plan, reporter)
     if plan.total_time is not None:
@@ -154,6 +178,21 @@ def _check_figures(plan: ChoicePlan, reporter: Reporter) -> None:
             known = {*before, *plan.price, *numbers}
             check_expression(("figure", name, "value"), figure.value, known, reporter, unknown=_UNKNOWN)
         before.add(name)
+
+
+def _check_effort(plan: ChoicePlan, reporter: Reporter) -> None:
+    """Refuse what could not be worked out again for other prices in seconds."""
+    if len(plan.figure) > _MOST_FIGURES:
+        reporter.add(("figure",), "has too many figures", len(plan.figure), f"at most {_MOST_FIGURES}")
+        return
+    cells = len(plan.figure) * len(plan.candidate) * (1 + len(plan.rule))
+    if cells > _MOST_CELLS:
+        message = "are too many to be judged (figures, by candidates, by rules)"
+        reporter.add(("rule",), message, cells, f"at most {_MOST_CELLS}")
+    ways = sum(len(plan.leading_to(figure)) * len(plan.prices_into(figure)) for figure in plan.figure)
+    if (effort := ways * len(plan.candidate)) > _MOST_EFFORT:
+        message = "need too many steps for other prices (figures that go into each, by prices, by candidates)"
+        reporter.add(("figure",), message, effort, f"at most {_MOST_EFFORT}")
 
 
 def _check_rule(place: Place, rule: Rule, plan: ChoicePlan, reporter: Reporter) -> None:
