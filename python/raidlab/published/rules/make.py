@@ -322,16 +322,18 @@ def _turns(plan: ChoicePlan, measured: Mapping[str, Mapping[str, Reading]], pric
     found = []
     for figure in plan.figure:
         into = plan.prices_into(figure)
-        first = _leader(plan, measured, prices, figure, into[0])(1.0) if into and into[0] in prices else None
-        for price in into if first is not None else ():
+        first = _leader(plan, measured, prices, figure, into[0])(1.0) if into and prices else None
+        if first is None:
+            continue
+        for price in into:
             for direction in (FARTHEST, 1 / FARTHEST):
-                turn = turn_of(_leader(plan, measured, prices, figure, price), str(first), direction)
+                turn = turn_of(_leader(plan, measured, prices, figure, price), first, direction)
                 if turn is None:
                     continue
-                each = [turn_of(_leader(plan, one, prices, figure, price), str(first), direction) for one in repeats]
+                each = [turn_of(_leader(plan, one, prices, figure, price), first, direction) for one in repeats]
                 logs = [math.log(one[0]) for one in each if one is not None and one[1] == turn[1]]
                 low, high = place_of(logs, math.log)[1:] if len(logs) == len(repeats) > 1 else (None, None)
-                found.append(Turn(figure, price, turn[0], str(first), turn[1], low, high))
+                found.append(Turn(figure, price, turn[0], first, turn[1], low, high))
     return found
 
 
