@@ -7,11 +7,13 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -187,6 +189,12 @@ def _server(machine: list[str], log: Path, address: str) -> Iterator[str]:
     words += ["memory", "64M", f"logfile={log}", "rate=128M"]
     server = subprocess.Popen([*machine, *words], start_new_session=True)
     try:
+        # Who comes before it listens is refused, and does not come again.
+        for _ in range(1200):
+            with suppress(ConnectionError), socket.create_connection((address, port), timeout=60):
+                break
+            assert server.poll() is None, "the server has ended"
+            time.sleep(0.05)
         yield f"nbd://{address}:{port}"
     finally:
         os.killpg(server.pid, signal.SIGKILL)
