@@ -59,7 +59,9 @@ def namespaces(count: int) -> Iterator[list[list[str]]]:
             _ip("-n", space, "link", "set", "lo", "up")
         yield [["ip", "netns", "exec", space] for space in spaces]
     finally:
-        for space in spaces:
+        for number, space in enumerate(spaces):
+            # A namespace lives on while a connection of it is not given up, and its cable with it.
+            subprocess.run(["ip", "link", "del", f"rl-net{number}"], check=False, capture_output=True)
             subprocess.run(["ip", "netns", "del", space], check=False, capture_output=True)
         subprocess.run(["ip", "link", "del", BRIDGE], check=False, capture_output=True)
 
