@@ -73,11 +73,7 @@ def show(device: Device, as_json: Json = False) -> None:
     from dataclasses import asdict
 
     from raidlab.devices import describe
-    from raidlab.devices.catalogue import load
-    from raidlab.study.device_figures import published_figures
 
-    # What is shown with a device has to be what its page would have.
-    published_figures(load(device))
     facts = describe(device)
     if as_json:
         print(json.dumps(asdict(facts), indent=2))

@@ -10,6 +10,7 @@ from pathlib import Path
 from raidlab.errors import InputError
 from raidlab.reading import Plain
 from raidlab.study.device import DeviceError, DeviceModel, load_device
+from raidlab.study.device_figures import published_figures
 from raidlab.study.find import device_names, did_you_mean, find_device, nearest
 
 _ABOUT = ("kind", "name", "description", "provenance")
@@ -106,6 +107,8 @@ def describe(device: str) -> DeviceFacts:
     from raidlab import _core
 
     model = load(device)
+    # What is shown of a device has to be what its page would have.
+    published_figures(model)
     parameters = model.parameters
     facts = _core.device_facts(json.dumps(parameters))
     told = parameters.get("provenance")
