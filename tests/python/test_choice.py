@@ -420,7 +420,7 @@ def test_figures_that_are_made_of_the_two_before_them_are_worked_out_once_each(t
     assert plan.leading_to("f1") == ["f0", "f1"] and plan.prices_into("f0") == []
     measured = {name: {"f0": Reading(value)} for name, value in (("a", 1.0), ("b", 2.0))}
     assert make._turns(plan, measured, plan.price) == []
-    assert not make._depends(plan, "f59", lambda _plan, name: name == "f60")
+    assert make._is_measured(plan, "f59")
     assert time.process_time() - before < 10
 
 
@@ -438,4 +438,4 @@ def test_what_could_not_be_worked_out_in_seconds_is_refused(tmp_path: Path) -> N
 def test_a_price_that_bears_the_name_of_a_later_figure_leads_to_no_circle(tmp_path: Path) -> None:
     plan = _plan(_SMALL + _next("g", "h * f0") + _next("h", "g") + "[price]\nh = 2\n", tmp_path)
     assert plan.leading_to("g") == ["f0", "g"] and plan.leading_to("h") == ["f0", "g", "h"]
-    assert make._depends(plan, "h", make._is_priced)
+    assert plan.prices_into("h") == ["h"] and make._is_measured(plan, "h")

@@ -176,13 +176,13 @@ def _rows(
 def _worked_out(
     figure: ChoiceFigure, values: Mapping[str, Reading], prices: Mapping[str, float], numbers: Mapping[str, float]
 ) -> Reading | None:
-    expression = read(figure.value or "")
-    others = {**prices, **numbers}
-    if not expression.names <= {*values, *others}:
+    others, text = {**prices, **numbers}, figure.value or ""
+    value = _value(text, {**others, **{name: reading.value for name, reading in values.items()}})
+    if value is None:
         return None
+    expression = read(text)
     readings = {name: reading for name, reading in values.items() if name in expression.names}
     try:
-        value = float(expression.value(others | {name: reading.value for name, reading in readings.items()}))
         return Reading(value, tuple(each_of(repeats_of(readings), lambda each: expression.value({**others, **each}))))
     except ValueError:
         return None
@@ -207,7 +207,7 @@ def _answer(rule: Rule, plan: ChoicePlan, rows: list[CandidateFigures], prices: 
     among = [row for row in rows if rule.among is None or row.name in rule.among or row.name in rule.choose]
     known = [row for row in among if row.value(by) is not None]
     mine = [row for row in known if row.name in rule.choose]
-    if not prices and _depends(plan, by, _is_priced):
+    if not prices and plan.prices_into(by):
         return RuleAnswer(rule, "not answered", f"It is by {figure.in_a_sentence}. {UNPRICED}")
     if not mine or len(known) < 2:
         arrays = ", ".join(plan.candidate[name].array for name in rule.choose)
@@ -252,7 +252,7 @@ def _is_level(row: CandidateFigures, best: CandidateFigures, rule: Rule, plan: C
         return True
     is_shown = differs(row.values[by].each, best.values[by].each)
     if is_shown is None:
-        return _depends(plan, by, _is_measured) and percent < NOTHING_SHOWN_PERCENT
+        return _is_measured(plan, by) and percent < NOTHING_SHOWN_PERCENT
     return not is_shown
 
 
@@ -281,9 +281,7 @@ def _by_expression(
     if missing:
         arrays = [one.array for name, one in plan.candidate.items() if any(of.endswith(f"_{name}") for of in missing)]
         return RuleAnswer(rule, "not answered", f"The run has no {', '.join(arrays or missing)}.")
-    exact = {
-        f"{figure}_{row.name}" for row in rows for figure in row.values if not _depends(plan, figure, _is_measured)
-    }
+    exact = {f"{figure}_{row.name}" for row in rows for figure in row.values if not _is_measured(plan, figure)}
     titles = {name: {"as": name} for name in expression.names}
     titles |= {
         f"{key}_{row.name}": {"array": row.array, "as": figure.title.partition(",")[0], "unit": figure.unit}
@@ -385,24 +383,15 @@ def _repeats(measured: Mapping[str, Mapping[str, Reading]]) -> list[dict[str, di
     ]
 
 
-def _depends(plan: ChoicePlan, figure: str, on: Callable[[ChoicePlan, str], bool]) -> bool:
-    """Whether something goes into a figure, be it by way of others."""
-    return any(on(plan, name) for name in plan.leading_to(figure))
-
-
-def _is_priced(plan: ChoicePlan, figure: str) -> bool:
-    text = plan.figure[figure].value
-    return text is not None and not read(text).names.isdisjoint(plan.price)
-
-
 def _is_of_prices(plan: ChoicePlan, name: str) -> bool:
     """Whether a name of a rule is a price, or a candidate's figure that prices go into."""
     figure = name.rpartition("_")[0]
-    return name in plan.price or (figure in plan.figure and _depends(plan, figure, _is_priced))
+    return name in plan.price or (figure in plan.figure and bool(plan.prices_into(figure)))
 
 
 def _is_measured(plan: ChoicePlan, figure: str) -> bool:
-    return plan.figure[figure].measure is not None
+    """Whether something that was measured goes into a figure, be it by way of others."""
+    return any(plan.figure[name].measure is not None for name in plan.leading_to(figure))
 
 
 def _totals(plan: ChoicePlan, rows: list[CandidateFigures]) -> dict[str, list[tuple[float, float]]]:
