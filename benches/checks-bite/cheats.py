@@ -266,11 +266,13 @@ def two_targets_on_one_disk() -> Checks:
 
 
 def unequal_arrays() -> Checks:
-    """A table that calls arrays of different capacity equal."""
-    # Of modelled disks the file says it all, and such a study is refused.
+    """A table that calls an array of members and one that stands already equal, which are not."""
+    # Of trees the study and its members say it all before anything runs, and such a study is refused.
     model = '[sim]\ndevice = "hdd-7200-bare"\nmeasure = { requests = 1000 }'
     members = '[live]\nwarmup = { duration = "10ms" }\nmeasure = { duration = "100ms" }'
-    return study(UNEQUAL_STUDY.replace(model, members), "memory")
+    with folder(DISK) as volume:
+        text = UNEQUAL_STUDY.replace(model, members).replace('tree = "raid5(4)"', f'volume = "{volume}"')
+        return study(text, "memory")
 
 
 UNEQUAL_STUDY = """
