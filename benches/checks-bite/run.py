@@ -8,7 +8,7 @@ hold an INVALID, and at most 2 in 100 a WARN that is not the machine's own: of w
 scatters. Time that the host of this machine took is recorded, and so is that of other programs; live runs that
 were disturbed by either are left out, counted, and shown apart.
 
-    apt-get install btrfs-progs e2fsprogs fuse3 libnbd-bin nbdkit # what some of the rigs are made with
+    apt-get install btrfs-progs e2fsprogs fuse3 libnbd-bin nbdkit nbdkit-plugin-python   # what some rigs are made with
     python benches/checks-bite/run.py [--only WORD] [--json FILE]                    # as root
     python benches/checks-bite/run.py --false-alarms [--virtual 400] [--live 60]     # live part as root
 
