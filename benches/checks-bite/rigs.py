@@ -201,7 +201,10 @@ def raidlab(*words: str | Path, inside: Path | None = None, timeout_s: float = _
     command = [*CLI, *map(str, words), "--json"]
     if inside is not None:
         command = ["sh", "-c", f'echo $$ > {inside}/cgroup.procs && exec "$@"', "sh", *command]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        raise NoAnswerError(f"{' '.join(map(str, words))}: no answer within {timeout_s:g} s") from None
     if not done.stdout:
         raise NoAnswerError(f"{' '.join(map(str, words))}: {done.stderr.strip().splitlines()[-1:]}")
     return dict(json.loads(done.stdout))

@@ -12,8 +12,13 @@ were disturbed by either are left out, counted, and shown apart.
     python benches/checks-bite/run.py [--only WORD] [--json FILE]                    # as root
     python benches/checks-bite/run.py --false-alarms [--virtual 400] [--live 60]     # live part as root
 
-Status 1 if a check does not bite, or bites too often, or raidlab gives no answer. Rigs are `rigs.py`, cheats
-`cheats.py`, honest runs `honest.py`.
+Status 1 if a check does not bite, or bites too often, or raidlab gives no answer, or no cheat could be made. Caught is
+a cheat of which its check says what it should at least: of what nobody can know, such as a write cache that loses
+power, UNKNOWN. Rigs are `rigs.py`, cheats `cheats.py`, honest runs `honest.py`.
+
+What is touched, and taken away again: loop devices and zrams of its own, files below /dev/shm, /tmp and /var/tmp
+(which must lie on a disk), mounts below /tmp, control groups (version 1; without, some rigs cannot be made), and
+processors kept busy. No device that is there already is written.
 
 Reference: docs/reference/checks.md.
 """
@@ -24,6 +29,7 @@ import argparse
 import collections
 import json
 import os
+import signal
 import sys
 import tempfile
 import textwrap
@@ -52,15 +58,22 @@ MOST_OTHERS_SHARE = 0.25
 def main() -> int:
     """Run the cheats or the honest runs; the exit status."""
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--only", default="", help="cheats whose title or check holds this word")
-    words.add_argument("--false-alarms", action="store_true")
-    words.add_argument("--virtual", type=int, default=400)
-    words.add_argument("--live", type=int, default=60)
-    words.add_argument("--first-seed", type=int, default=1)
-    words.add_argument("--json", type=Path)
+    words.add_argument("--only", default="", help="cheats whose title or check holds this word, such as sparse")
+    words.add_argument("--false-alarms", action="store_true", help="honest runs in place of cheats")
+    words.add_argument("--virtual", type=int, default=400, help="how many honest runs in virtual time")
+    words.add_argument("--live", type=int, default=60, help="how many honest runs on this machine")
+    words.add_argument("--first-seed", type=int, default=1, help="seed of the first honest run")
+    words.add_argument("--json", type=Path, help="a file for what each run gave")
     given = words.parse_args()
+    if not any(given.only in word for cheat in CHEATS for word in (cheat.title, cheat.check)):
+        titles = "\n  ".join(f"{cheat.title} ({cheat.check})" for cheat in CHEATS)
+        sys.exit(f"--only: no cheat holds {given.only!r}; accepted: a part of one of\n  {titles}")
+    if given.json and not given.json.parent.is_dir():
+        sys.exit(f"--json: {given.json.parent} is no directory; accepted: a file in one that is there")
     if (not given.false_alarms or given.live) and os.geteuid() != 0:
         sys.exit("loop devices, zram, control groups and mounts need root; accepted: --false-alarms --live 0 without")
+    # Rigs take away what they made when they are left, as by Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = time.monotonic()
     rows, good = false_alarms(given) if given.false_alarms else bites(given.only)
     print(f"{time.monotonic() - started:.0f} s")
@@ -88,7 +101,8 @@ def bites(only: str) -> tuple[list[dict[str, Any]], bool]:
         for name, why in BY_TESTS.items():
             print(f"{name} bites in the tests only: here it would take {why}")
         print("".join(f"{name} has no cheat\n" for name in sorted(without)), end="")
-    return rows, bool(rows) and caught + absent == len(rows)
+    # Where nothing could be made, nothing was shown.
+    return rows, bool(caught) and caught + absent == len(rows)
 
 
 def _bite(cheat: Cheat) -> dict[str, Any]:

@@ -303,6 +303,17 @@ def test_a_run_that_is_over_first_says_how_far_it_came(tmp_path: Path) -> None:
     assert row.rebuild == "none" and row.risk.startswith("over ") and row.terabyte == ""
 
 
+def test_chunks_as_large_as_members_excuse_no_other_capacity(tmp_path: Path) -> None:
+    """Of 64 MiB, chunks of 8 MiB leave nothing unused: twice the capacity is not a matter of rounding."""
+    file = _study(tmp_path, "raid0(4, chunk=64KiB)", [])
+    text = file.read_text(encoding="utf-8")
+    one, other = (f'name = "degraded"\ntree = "{tree}"' for tree in ("raid0(4, chunk=64KiB)", "raid10(4, chunk=8MiB)"))
+    text = text.replace(one, other)
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="user capacity from 128 MiB to 256 MiB"):
+        load_study(file)
+
+
 @pytest.mark.parametrize(
     ("equal", "tree", "is_equal"),
     [

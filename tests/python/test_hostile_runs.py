@@ -150,6 +150,19 @@ def test_a_page_shows_no_command_of_a_stranger_and_no_control_character(small_ru
     assert "<img" not in page and "&lt;img src=x onerror=alert(1)&gt;" in page
 
 
+@pytest.mark.parametrize("words", [["--destroy", "/dev/vda"], ["--destroy=/dev/vda"], ["--destroy"]])
+def test_a_page_tells_nobody_to_overwrite_a_device(small_run: Run, tmp_path: Path, words: list[str]) -> None:
+    strange = shutil.copytree(small_run.folder, tmp_path / "strange")
+    facts = json.loads((strange / "run.json").read_text(encoding="utf-8"))
+    facts["argv"] = ["raidlab", "run", "raid-1990", "--quick", *words]
+    (strange / "run.json").write_text(json.dumps(facts), encoding="utf-8")
+    command, _, after = (
+        write_report(strange).read_text(encoding="utf-8").partition("How to run it again</h2>")[2].partition("</pre>")
+    )
+    assert "raidlab run raid-1990 --quick --seed" in command and "destroy" not in command and "/dev/vda" not in command
+    assert "It was allowed to overwrite devices." in after
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `raidlab measure` keeps of a file of raidlab's own and of memory."""

@@ -231,7 +231,7 @@ def test_what_is_no_volume_is_refused(words: list[str], pattern: str, tmp_path: 
 
 def test_two_plain_directories_beside_an_array_of_raidlabs(plain: Callable[[str], Path], tmp_path: Path) -> None:
     places = [plain(name) for name in ("pool", "one", "two")]
-    arrays = _volume("one", places[1], "disks = 4\nsays = 'RAID 10 of 4 disks'") + _volume("two", places[2])
+    arrays = _volume("one", places[1], "disks = 3\nsays = 'RAID 5 of 3 disks'") + _volume("two", places[2])
     loaded = load_study_text(_study(arrays, WRITES), tmp_path / "study.toml")
     run = run_study(loaded, on=[str(places[0])], out=tmp_path / "runs")
     assert [list(place.iterdir()) for place in places] == [[], [], []], "what was made is gone"
@@ -241,17 +241,42 @@ def test_two_plain_directories_beside_an_array_of_raidlabs(plain: Callable[[str]
     assert str(run.live_members("two")[0]["path"]).startswith(str(places[2]))
     points = {point.array: point for point in analyse(run).points if point.target == "live"}
     # What nothing tells is as its owner says; where he says nothing, it is one disk, as far as is known.
-    assert (points["one"].members, points["one"].disks) == (4, 4)
+    assert (points["one"].members, points["one"].disks) == (3, 3)
     assert (points["two"].members, points["two"].storage_efficiency) == (1, None)
     words = volume_words(run.standing["one"], run.live_members("one"))
-    assert words.endswith("; its owner says: RAID 10 of 4 disks, 4 disks")
+    assert words.endswith("; its owner says: RAID 5 of 3 disks, 3 disks")
     findings = {finding.check: finding for finding in run_checks(analyse(run)) if finding.target == "live"}
     assert findings["array_state"].verdict == UNKNOWN
-    assert "its owner says: RAID 10 of 4 disks" in findings["array_state"].evidence
+    assert "its owner says: RAID 5 of 3 disks" in findings["array_state"].evidence
     assert findings["equal_capacity"].verdict == INVALID
     page = write_page(analyse(run)).read_text(encoding="utf-8")
-    assert "its owner says: RAID 10 of 4 disks" in page
+    assert "its owner says: RAID 5 of 3 disks" in page
     assert resume_run(run.folder).facts["volumes"] == run.facts["volumes"]
+
+
+@pytest.mark.parametrize(("equal", "disks"), [("members", 0), ("members", 1), ("user_capacity", 0)])
+def test_of_a_volume_of_which_nothing_tells_no_equality_is_claimed(
+    plain: Callable[[str], Path], tmp_path: Path, equal: str, disks: int
+) -> None:
+    more = f"disks = {disks}" if disks else ""
+    arrays = _volume("one", plain("one"), more) + _volume("two", plain("two"), more)
+    text = _study(arrays).replace('reference = "raid5"', 'reference = "one"').replace('"members"', f'"{equal}"')
+    text = text.replace('[[array]]\nname = "raid5"\ntree = "raid5(3, chunk=64KiB)"\n', "")
+    loaded = load_study_text(text, tmp_path / "study.toml")
+    run = run_study(loaded, on=[f"one={tmp_path / 'one'},two={tmp_path / 'two'}"], out=tmp_path / "runs")
+    (found,) = (one for one in run_checks(analyse(run)) if one.check == "equal_capacity")
+    assert found.verdict == (UNKNOWN if (equal, disks) == ("members", 0) else PASS), found
+    if found.verdict == UNKNOWN:
+        assert "'one', 'two'" in found.evidence and "disks = 8" in found.remedy
+    assert ("as its file in an array that stands already has" in found.evidence) == (equal == "user_capacity")
+
+
+def test_volumes_whose_study_says_that_they_have_other_numbers_of_disks_are_not_equal(tmp_path: Path) -> None:
+    arrays = _volume("one", "/dev/md0", "disks = 3") + _volume("two", "/dev/md1", "disks = 5")
+    with pytest.raises(InputError, match=r"compare\[0\].equal: .* differ: members from 3 to 5 \(on live\)"):
+        load_study_text(_study(arrays), tmp_path / "study.toml")
+    for same in (arrays.replace("5", "3"), arrays.replace("disks = 5", "")):
+        load_study_text(_study(same), tmp_path / "study.toml")
 
 
 def test_one_directory_is_not_two_arrays(plain: Callable[[str], Path], tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from raidlab.report.figures.published import figures_of
 from raidlab.report.figures.style import FONT, ON_DARK
 from raidlab.report.figures.words import number
 from raidlab.report.prediction import shown_predictions
-from raidlab.report.provenance import arrays_of, hardware_of, members_of, rerun_command
+from raidlab.report.provenance import arrays_of, gives_up, hardware_of, members_of, rerun_command
 from raidlab.report.published import NAMED, NEAR, TargetConclusions, both, concluded, standing_in, unasked
 from raidlab.report.sections import shown, target_title, targets_of
 from raidlab.report.sheet import shown_sheet
@@ -145,6 +145,7 @@ def render(
         members=members_of(facts),
         metrics=METRICS,
         command=rerun_command(facts),
+        gives_up=gives_up(facts),
         has_live=any(point.target in ("live", "emulated") for point in analysis.points),
         has_held=not analysis.run.holds.is_empty(),
         held_at=_held_at(analysis),

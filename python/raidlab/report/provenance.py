@@ -161,9 +161,18 @@ def members_of(facts: Facts) -> list[dict[str, str]]:
 def rerun_command(facts: Facts) -> str:
     """The command that runs the same again, with the seed spelt out; empty where none of raidlab's was recorded.
 
-    A run folder may come from a stranger, and whoever reads the page types what stands there.
+    A run folder may come from a stranger, and whoever reads the page types what stands there: it gives up no device.
     """
-    argv = facts["argv"]
+    argv = list(facts["argv"])
     if argv[:1] != ["raidlab"]:
         return ""
+    while "--destroy" in argv:
+        at = argv.index("--destroy")
+        del argv[at : at + 2]
+    argv = [word for word in argv if not word.startswith("--destroy=")]
     return shlex.join(argv if "--seed" in argv else [*argv, "--seed", str(facts["seed"])])
+
+
+def gives_up(facts: Facts) -> bool:
+    """Whether a run was allowed to overwrite devices, which `rerun_command` leaves out."""
+    return any(word.partition("=")[0] == "--destroy" for word in facts["argv"])

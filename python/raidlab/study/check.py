@@ -49,6 +49,8 @@ TARGET_WORDS = (*OFF_LIVE, "memory")
 KEEPING_WORDS = ("none", "memory")
 # Arrays that differ by more are not equal, beyond what rounding to whole chunks and stripes may take (`rounded_bytes`).
 EQUAL_TOLERANCE = 0.01
+# Of chunks that are large beside their members, rounding could explain any difference; it excuses this much.
+ROUNDING_TOLERANCE = 0.05
 
 
 @dataclass
@@ -609,20 +611,22 @@ def _check_equal(compare: Compare, place: Place, parts: ValidParts, geometry: Ge
     The capacity of real members is theirs, and so is how many there are where the user names groups of them.
     """
     arrays = [one for one in parts.arrays.values() if one.group == compare.group and not one.is_mounted]
-    # What a volume is made of, only its kernel knows.
-    arrays = [one for one in arrays if one.volume is None]
-    arrays = [one for one in arrays if one.name in geometry.trees and is_run_by_any(one, parts)]
+    # What a volume is made of, only its kernel knows, unless the study says how many disks it has.
+    disks = {one.name: one.disks for one in arrays if one.volume is not None and one.disks is not None}
+    counts = disks if compare.equal == "members" else {}
+    arrays = [one for one in arrays if one.name in counts or (one.volume is None and one.name in geometry.trees)]
+    arrays = [one for one in arrays if is_run_by_any(one, parts)]
     modelled = list(geometry.devices)
     targets = [*modelled, *(["live"] if parts.live is None or not parts.live.groups else [])]
     for target in targets if compare.equal == "members" else modelled:
         ran = [one.name for one in arrays if one.runs_on(target)]
         if compare.equal == "members":
-            sizes = [count_leaves(geometry.trees[name]) for name in ran]
+            sizes = [counts[name] if name in counts else count_leaves(geometry.trees[name]) for name in ran]
         else:
             known = geometry.user_bytes.get(target, {})
             ran = [name for name in ran if name in known]
             sizes = [known[name] for name in ran]
-        difference = difference_of(compare, sizes, [geometry.trees[name] for name in ran])
+        difference = difference_of(compare, sizes, [geometry.trees[name] for name in ran if name not in counts])
         if difference is not None:
             report((*place, "equal"), f"{difference} (on {target})", compare.equal, equal_accepted(compare))
             return
@@ -645,14 +649,15 @@ def rounded_bytes(tree: Tree) -> int:
 
 
 def is_same_capacity(sizes: Sequence[int], trees: Sequence[Tree]) -> bool:
-    """Whether arrays have the same user capacity, but for what rounding may take.
+    """Whether arrays have the same user capacity, but for what rounding may take (`ROUNDING_TOLERANCE` at most).
 
     Examples
     --------
     >>> is_same_capacity([63 * 2**20, 64 * 2**20], []), is_same_capacity([100, 101], [])
     (False, True)
     """
-    return max(sizes) <= min(sizes) * (1 + EQUAL_TOLERANCE) + max(map(rounded_bytes, trees), default=0)
+    rounded = min(max(map(rounded_bytes, trees), default=0), min(sizes) * ROUNDING_TOLERANCE)
+    return max(sizes) <= min(sizes) * (1 + EQUAL_TOLERANCE) + rounded
 
 
 def difference_of(compare: Compare, sizes: Sequence[int], trees: Sequence[Tree]) -> str | None:

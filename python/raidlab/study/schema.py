@@ -450,8 +450,8 @@ class Compare(Table):
     reference: Name
     """The array that is 100 %."""
     equal: Literal["user_capacity", "members"]
-    """What the arrays share; a check says INVALID when they do not. Capacities are equal within 1 %, and where they
-    differ by less than a chunk of each member, which whole chunks and stripes may leave unused."""
+    """What the arrays share; a check says INVALID when they do not. Capacities are equal within 1 %, and 5 % more where
+    whole chunks and stripes may leave as much unused: a chunk of each member."""
     per: Literal["disk", "user_capacity", "array"] = "disk"
     """What throughput is divided by before it is compared."""
     contenders: list[Name] = []
