@@ -133,7 +133,7 @@ def judge(member: Member) -> MemberVerdict | None:
         if _has_holes(member):
             return unknown(f"most of {name} was never stored, and is read from nowhere as if from a cache (see sparse)")
         evidence = (
-            f"Reading {format_bytes(again['bytes'])} of {name} again moved {again_moved:.0%} of them at "
+            f"Reading {format_bytes(again['bytes'])} of {name} again moved {again_moved:.0%} of it through "
             f"{', '.join(again['disks'])}: the rest came from a cache."
         )
         return MemberVerdict(INVALID, evidence, _REMEDY)

@@ -27,7 +27,10 @@ NAME = "write_cache"
 _VOLATILE = "write back"
 # A quarter of a revolution of a disk that turns 15,000 times a minute: scattered blocks are not written in less.
 _LEAST_FLUSH_NS = 1_000_000
-_TELLS = "Cut its power while it writes, and read what it had acknowledged (diskchecker.pl); --until-steady fills it."
+_TELLS = (
+    "Cut its power while it writes, and read what it had acknowledged (diskchecker.pl). How fast it is with a full "
+    "cache, measure --until-steady tells."
+)
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
