@@ -268,7 +268,7 @@ def test_of_a_volume_of_which_nothing_tells_no_equality_is_claimed(
     assert found.verdict == (UNKNOWN if (equal, disks) == ("members", 0) else PASS), found
     if found.verdict == UNKNOWN:
         assert "'one', 'two'" in found.evidence and "disks = 8" in found.remedy
-    assert ("as its file in an array that stands already has" in found.evidence) == (equal == "user_capacity")
+    assert ("this is the file that was measured" in found.evidence) == (equal == "user_capacity")
 
 
 def test_volumes_whose_study_says_that_they_have_other_numbers_of_disks_are_not_equal(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from raidlab.study.schema import Compare
 from raidlab.study.units import format_bytes
 
 NAME = "equal_capacity"
-_SAY_DISKS = "Say how many disks it has: disks = 8, beside its volume."
+_SAY_DISKS = "Say in the study how many disks it has: disks = 8, beside its volume."
 
 
 def check(analysis: Analysis) -> Iterator[Finding]:
@@ -43,8 +43,10 @@ def check(analysis: Analysis) -> Iterator[Finding]:
                 yield Finding(NAME, target, INVALID, evidence, remedy)
             elif key == "members" and (untold := [point.array for point in points if _is_untold(point)]):
                 named = ", ".join(f"'{name}'" for name in dict.fromkeys(untold))
-                evidence = f"How many members {named} has or have could not be determined, because the kernel knows no "
-                evidence += f"array there, and the study says nothing; the arrays of '{compare.title}' may differ."
+                evidence = (
+                    f"Whether the arrays of '{compare.title}' have equal members could not be determined, because the "
+                    f"kernel knows no array below {named}, and the study does not say how many disks are there."
+                )
                 yield Finding(NAME, target, UNKNOWN, evidence, _SAY_DISKS)
             else:
                 yield Finding(NAME, target, PASS, said_of_equal(compare, sizes, in_files=any(map(_is_in_file, points))))
@@ -79,5 +81,5 @@ def said_of_equal(compare: Compare, sizes: Sequence[int], *, in_files: bool = Fa
     shown = [format_bytes(least), format_bytes(most)]
     within = f"within {percent}" if most <= least * (1 + EQUAL_TOLERANCE) else "but for whole chunks of each member"
     held = shown[0] if shown[0] == shown[1] else f"{shown[0]} to {shown[1]} ({within})"
-    of_files = ", as its file in an array that stands already has" if in_files else ""
+    of_files = "; of one that stands already this is the file that was measured" if in_files else ""
     return f"The arrays of '{compare.title}' are compared for equal user capacity, and each has {held}{of_files}."
