@@ -65,7 +65,7 @@ def main() -> int:
     words.add_argument("--first-seed", type=int, default=1, help="seed of the first honest run")
     words.add_argument("--json", type=Path, help="a file for what each run gave")
     given = words.parse_args()
-    if not any(given.only in word for cheat in CHEATS for word in (cheat.title, cheat.check)):
+    if not chosen(given.only):
         titles = "\n  ".join(f"{cheat.title} ({cheat.check})" for cheat in CHEATS)
         sys.exit(f"--only: no cheat holds {given.only!r}; accepted: a part of one of\n  {titles}")
     if given.json and not given.json.parent.is_dir():
@@ -82,17 +82,21 @@ def main() -> int:
     return 0 if good else 1
 
 
+def chosen(only: str) -> list[Cheat]:
+    """The cheats whose title or check holds a word; all cheats without one."""
+    return [cheat for cheat in CHEATS if only in cheat.title or only in cheat.check]
+
+
 def bites(only: str) -> tuple[list[dict[str, Any]], bool]:
     """Run every cheat and print who caught it."""
     rows = []
     print(f"{'cheat':44}{'check':22}{'answer':9}")
-    for cheat in CHEATS:
-        if only in cheat.title or only in cheat.check:
-            row = _bite(cheat)
-            rows.append(row)
-            missed = not row["caught"] and row["verdict"] != "absent"
-            print(f"{cheat.title:44}{cheat.check:22}{row['verdict']:9}{'  <-- NOT CAUGHT' if missed else ''}")
-            print(textwrap.fill(row["evidence"], 100, initial_indent="    ", subsequent_indent="    "), flush=True)
+    for cheat in chosen(only):
+        row = _bite(cheat)
+        rows.append(row)
+        missed = not row["caught"] and row["verdict"] != "absent"
+        print(f"{cheat.title:44}{cheat.check:22}{row['verdict']:9}{'  <-- NOT CAUGHT' if missed else ''}")
+        print(textwrap.fill(row["evidence"], 100, initial_indent="    ", subsequent_indent="    "), flush=True)
     caught = sum(row["caught"] for row in rows)
     absent = sum(row["verdict"] == "absent" for row in rows)
     print(f"{caught} of {len(rows)} cheats were caught" + (f"; {absent} could not be made here" if absent else ""))
